@@ -1,0 +1,107 @@
+"""The command: finds the verb, reads its words, and turns every exception into a message and an exit status."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+import tempfile
+import traceback
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from typing import NoReturn
+
+from debug_spyre import __version__
+from debug_spyre.core.errors import DebugSpyreError, Exit
+from debug_spyre.verbs import table
+
+INTERRUPTED = 130
+
+
+class _Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}\n  next: {self.prog} --help", file=sys.stderr)
+        raise SystemExit(int(Exit.USAGE))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; returns the exit status (design: one table for all verbs)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(words)
+    except DebugSpyreError as error:
+        _say(error)
+        return int(error.status)
+    except KeyboardInterrupt:
+        print("debug-spyre: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return int(Exit.YES)
+    except Exception as error:  # noqa: BLE001  the one funnel
+        return _report_bug(error, words)
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in {"-h", "--help", "help"}:
+        print(help_text())
+        return int(Exit.YES) if words else int(Exit.USAGE)
+    if words[0] == "--version":
+        print(f"debug-spyre {__version__}")
+        return int(Exit.YES)
+    name, rest = words[0], words[1:]
+    if name not in table.BY_NAME:
+        near = difflib.get_close_matches(name, table.BY_NAME, n=1)
+        hint = f"debug-spyre {near[0]}" if near else "debug-spyre --help"
+        print(f"debug-spyre: there is no verb {name!r}\n  next: {hint}", file=sys.stderr)
+        return int(Exit.USAGE)
+    verb = table.load(name)
+    parser = _Parser(
+        prog=f"debug-spyre {name}",
+        description=table.BY_NAME[name].summary + ".",
+        epilog=f"example:\n  {verb.example}",
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    verb.add_arguments(parser)
+    if verb.rest:
+        arguments, unknown = parser.parse_known_args(rest)
+        setattr(arguments, verb.rest, [*(getattr(arguments, verb.rest, None) or []), *unknown])
+    else:
+        arguments = parser.parse_args(rest)
+    return verb.run(arguments)
+
+
+def help_text() -> str:
+    """The first screen."""
+    lines = ["usage: debug-spyre VERB ...   (debug-spyre VERB --help: words, example, --json)", ""]
+    lines += [f"  {row.name:11s} {row.summary}" for row in table.ROWS if row.first_screen]
+    lines += ["", "more:"]
+    lines += [f"  {row.name:11s} {row.summary}" for row in table.ROWS if not row.first_screen]
+    lines += ["", "exit: 0 yes/done, 1 no, 2 bad input, 64 usage, 69 environment, 75 card busy, 79 still running,"]
+    lines += [
+        "      76 stalled, 77 card still held, 78 evidence invalid, 124 timed out; run/exec/lock: the command's own"
+    ]
+    return "\n".join(lines)
+
+
+def _say(error: DebugSpyreError) -> None:
+    print(f"debug-spyre: {error.what}", file=sys.stderr)
+    for line in error.details:
+        print(line, file=sys.stderr)
+    if error.next:
+        print(f"  next: {error.next}", file=sys.stderr)
+
+
+def _report_bug(error: Exception, words: list[str]) -> int:
+    where = "(the traceback could not be saved)"
+    text = f"debug-spyre {__version__} {words}\n" + "".join(traceback.format_exception(error))
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="debug-spyre-bug-", suffix=".txt", delete=False) as stream:
+            stream.write(text)
+            where = stream.name
+    except OSError:
+        sys.stderr.write(text)
+    print(f"debug-spyre: a fault of ours: {type(error).__name__}: {error}", file=sys.stderr)
+    print(f"  next: send {where} to the maintainers", file=sys.stderr)
+    return int(Exit.BUG)

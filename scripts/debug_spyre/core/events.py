@@ -1,0 +1,409 @@
+"""The journal's events: past-tense facts, frozen, validated when read; corrections are new events.
+
+One event is one JSON line: v, seq, at (UTC, ISO 8601 with Z), by, kind, and the fields of its class.
+An unknown kind or a newer version is kept as UnknownEvent and never an error.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import Any, ClassVar
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What all events share; `seq`, `at` and `by` are given by the journal when it appends."""
+
+    kind: ClassVar[str] = ""
+    seq: int = 0
+    at: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOpened(Event):
+    """A session began. `members` are {"nodeid", "predicate": {"kind": "fails"|"falls-back"|"slower", ...}}."""
+
+    kind = "session_opened"
+    stem: str
+    slug: str
+    symptom: str
+    members: tuple[dict[str, Any], ...]
+    checkout: str
+    probe: str | None = None
+    cluster: dict[str, Any] | None = None  # signature, why, kind, stage, severity, reason, separators
+    matrix: tuple[str, ...] | None = None  # pytest arguments of the selection that the cluster came from
+    source: str | None = None  # triage folder or the --from files
+    tree: dict[str, Any] = field(default_factory=dict)  # head, digest, snapshot (see edge/tree.py)
+    backend: str | None = None  # fingerprint of the installed torch-spyre
+    linked_from: str | None = None  # stem of the session that this cluster was carved out of
+    client: str | None = None  # the agent's own session id
+    local_time: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Event):
+    """A command began under the card's lock. Paths are relative to the session's folder."""
+
+    kind = "run_started"
+    run: str
+    verb: str  # run, exec, triage, validate, shadow, ...
+    name: str | None
+    argv: tuple[str, ...]
+    output: str
+    results: str | None = None
+    pytest_args: tuple[str, ...] | None = None  # as asked by the user, None for other commands
+    env: dict[str, str] = field(default_factory=dict)  # overrides only
+    hypothesis: int | None = None
+    members_only: bool = False
+    cwd: str = ""
+    provenance: dict[str, Any] = field(default_factory=dict)
+    tree_digest: str | None = None
+    backend: str | None = None
+    supervisor: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunProgressed(Event):
+    """Where a run stands; appended by its supervisor at most every 30 s."""
+
+    kind = "run_progressed"
+    run: str
+    done: int
+    failed: int
+    collected: int | None = None
+    current: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinished(Event):
+    """A run ended. The whole evidence lies in the file `evidence`; the event keeps the short form."""
+
+    kind = "run_finished"
+    run: str
+    status: str  # words.RunStatus
+    valid: bool
+    seconds: float
+    exit: int | None = None
+    scope: dict[str, Any] = field(default_factory=dict)  # digest, collected, options
+    counts: dict[str, int] | None = None
+    failing: int = 0
+    digest: tuple[str, ...] = ()  # the load-bearing lines in words, <= 10
+    evidence: str | None = None  # path of evidence.json, relative to the session's folder
+    tree_digest: str | None = None
+    backend: str | None = None
+    warnings: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()  # who still held the card at the end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HypothesisAdded(Event):
+    """A row was queued before anything was tested."""
+
+    kind = "hypothesis_added"
+    number: int
+    text: str
+    test: str  # how to test it; a ready command where there is one
+    test_class: str = "probe"  # probe, code-change, full-run
+    cost_seconds: float | None = None
+    confidence: str = "medium"  # high, medium, low
+    reason: str | None = None  # why it is plausible, from the evidence
+    origin: str = "user"  # user, seed, regression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HypothesisStarted(Event):
+    """The row is in progress; the command stands here before it runs."""
+
+    kind = "hypothesis_started"
+    number: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HypothesisConcluded(Event):
+    """A verdict with one sentence, at most ten lines of evidence and the runs that show it."""
+
+    kind = "hypothesis_concluded"
+    number: int
+    verdict: str
+    sentence: str
+    excerpt: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HypothesisDropped(Event):
+    """A row was taken off the queue untested, with the reason."""
+
+    kind = "hypothesis_dropped"
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryNoted(Event):
+    """The session summary in plain English; the newest counts."""
+
+    kind = "summary_noted"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingNoted(Event):
+    """A statement worth keeping. `expect_change` declares an intended change (torch-spyre)."""
+
+    kind = "finding_noted"
+    text: str
+    expect_change: str | None = None
+    reference: str | None = None  # file:line inside torch-spyre, say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextNoted(Event):
+    """An explicit next action, appended to those that follow from the queue."""
+
+    kind = "next_noted"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentNoted(Event):
+    """What a person ran by hand; it never counts for the gate."""
+
+    kind = "experiment_noted"
+    text: str
+    command: str | None = None
+    hypothesis: int | None = None
+    output: str | None = None  # copied into the session's folder
+    tail: tuple[str, ...] = ()
+    conclusion: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactSaved(Event):
+    """A file worth keeping, relative to the session's folder."""
+
+    kind = "artifact_saved"
+    path: str
+    sha256: str
+    size: int
+    note: str | None = None
+    run: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberAdded(Event):
+    """A node id joined the cluster while working."""
+
+    kind = "member_added"
+    nodeid: str
+    predicate: dict[str, Any]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRemoved(Event):
+    """A node id left the cluster: moved to another session, or dropped with a reason."""
+
+    kind = "member_removed"
+    nodeid: str
+    reason: str
+    moved_to: str | None = None  # stem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeChosen(Event):
+    """The member that serves as the cheap oracle."""
+
+    kind = "probe_chosen"
+    nodeid: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeReverted(Event):
+    """The tree is back at what it was at open; the patch lies in the session's folder."""
+
+    kind = "tree_reverted"
+    patch: str | None
+    files: tuple[str, ...]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationRecorded(Event):
+    """The validation table: one row a member {"nodeid","pre","post","note"}, and the matrix's comparison."""
+
+    kind = "validation_recorded"
+    rows: tuple[dict[str, Any], ...]
+    matrix: dict[str, Any] | None = None
+    gate: dict[str, Any] = field(default_factory=dict)
+    runs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchApproved(Event):
+    """A person approved that the patch stays in the tree."""
+
+    kind = "patch_approved"
+    reason: str
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOverridden(Event):
+    """A person set one condition of the gate aside, with the reason; shown in red."""
+
+    kind = "gate_overridden"
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionClosed(Event):
+    """The session reached resolved or blocked."""
+
+    kind = "session_closed"
+    status: str
+    cause: str | None = None  # retrospective: what it was
+    wasted: str | None = None  # retrospective: what was wasted effort
+    signal: str | None = None  # retrospective: which signal would have pointed there
+    next_action: str | None = None  # blocked: what a person must decide, the escalation, or the next tier
+    workaround: bool = False
+    escalated: str | None = None  # path of the bundle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionReopened(Event):
+    """The session is investigating again."""
+
+    kind = "session_reopened"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLinked(Event):
+    """Another session belongs to this one: carved out of it, or its origin."""
+
+    kind = "session_linked"
+    stem: str
+    relation: str  # carved-out, carved-from, similar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportMade(Event):
+    """A verb that examines (shadow, sweep, ladder, compare, repro, limits, escalate) left its report.
+
+    `report` names the JSON file; `lines` is the answer in words (<= 10 lines); `data` small facts for the page.
+    """
+
+    kind = "report_made"
+    verb: str
+    lines: tuple[str, ...]
+    report: str | None = None
+    run: str | None = None
+    hypothesis: int | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownEvent(Event):
+    """An event of a newer version or of a kind that this version does not know."""
+
+    kind = "unknown"
+    original: dict[str, Any]
+
+
+KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in list(Event.__subclasses__()) if cls is not UnknownEvent}
+
+
+class EventFormatError(ValueError):
+    """A journal line is not an event: not JSON, not an object, a field missing or of the wrong type."""
+
+
+def to_line(event: Event) -> str:
+    """One JSON line without its newline; key order is fixed, so equal events give equal bytes."""
+    if isinstance(event, UnknownEvent):
+        return json.dumps(event.original, ensure_ascii=False, separators=(",", ":"))
+    body = asdict(event)
+    head = {"v": VERSION, "seq": body.pop("seq"), "at": body.pop("at"), "by": body.pop("by"), "kind": event.kind}
+    text = json.dumps(head | body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # U+2028 and lone surrogates would break readers that split on Unicode line ends or demand UTF-8
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def from_line(line: str) -> Event:
+    """Parse and validate one journal line.
+
+    Raises:
+        EventFormatError: the line is no event.
+    """
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise EventFormatError(f"not JSON ({error})") from error
+    if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
+        raise EventFormatError("not an event object")
+    head = {"seq": data.get("seq"), "at": data.get("at"), "by": data.get("by")}
+    if not isinstance(head["seq"], int) or not isinstance(head["at"], str) or not isinstance(head["by"], str):
+        raise EventFormatError("seq, at or by is missing")
+    cls = KINDS.get(data["kind"])
+    if cls is None or data.get("v") != VERSION:
+        return UnknownEvent(original=data, **head)
+    values = dict(head)
+    for name, (hint, required) in _shape(cls).items():
+        if name in data:
+            values[name] = _checked(data[name], hint, f"{cls.kind}.{name}")
+        elif required:
+            raise EventFormatError(f"{cls.kind} has no {name}")
+    return cls(**values)
+
+
+_SHAPES: dict[type[Event], dict[str, tuple[Any, bool]]] = {}
+
+
+def _shape(cls: type[Event]) -> dict[str, tuple[Any, bool]]:
+    if cls not in _SHAPES:
+        hints = typing.get_type_hints(cls)
+        _SHAPES[cls] = {
+            f.name: (hints[f.name], f.default is MISSING and f.default_factory is MISSING)
+            for f in fields(cls)
+            if f.name not in {"seq", "at", "by"}
+        }
+    return _SHAPES[cls]
+
+
+def _checked(value: Any, hint: Any, where: str) -> Any:
+    origin = typing.get_origin(hint)
+    if hint is Any:
+        return value
+    if origin in (typing.Union, types.UnionType):
+        for option in typing.get_args(hint):
+            try:
+                return _checked(value, option, where)
+            except EventFormatError:
+                continue
+        raise EventFormatError(f"{where} is {type(value).__name__}")
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise EventFormatError(f"{where} is not a list")
+        return tuple(_checked(item, typing.get_args(hint)[0], where) for item in value)
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise EventFormatError(f"{where} is not an object")
+        return value
+    if hint is type(None):
+        if value is not None:
+            raise EventFormatError(f"{where} is not null")
+        return None
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        raise EventFormatError(f"{where} is {type(value).__name__}, not {getattr(hint, '__name__', hint)}")
+    return value

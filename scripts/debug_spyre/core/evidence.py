@@ -1,0 +1,304 @@
+"""What runs and logs show: failures, fallbacks, outcomes. The contract between readers, clusters, gate and page.
+
+Absent knowledge is None, never a guess. Keys of the JSON forms are stable: add, never rename.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Kind(StrEnum):
+    """What sort of failure it is."""
+
+    MISMATCH = "mismatch"
+    COMPILE = "compile"
+    EXCEPTION = "exception"
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+
+
+class Stage(StrEnum):
+    """Where in the pipeline the cause seems to lie."""
+
+    FALLBACK = "fallback"
+    DISPATCH = "dispatch"
+    DYNAMO = "dynamo"
+    LOWERING = "lowering"
+    LAYOUT = "layout"
+    CODEGEN = "codegen"
+    RUNTIME = "runtime"
+    NUMERICS = "numerics"
+    ENVIRONMENT = "environment"
+    TEST_BUG = "test-bug"
+
+
+class Severity(StrEnum):
+    """How bad a mismatch is, judged with a reason."""
+
+    STRUCTURAL = "structural"
+    ACCUMULATION = "accumulation"
+    SPECIAL = "special"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Outcome(StrEnum):
+    """What became of one test. MISSING: selected or expected, but no outcome was seen."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    XPASSED = "xpassed"
+    CRASHED = "crashed"
+    TIMEOUT = "timeout"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failing test (or session-level error: `nodeid` None) with the numbers that the log gives."""
+
+    nodeid: str | None
+    phase: str  # setup, call, teardown, collect, session
+    kind: Kind
+    stage: Stage | None = None
+    tags: tuple[str, ...] = ()  # device-error card-busy fallback-as-error special-values cascade flake ...
+    severity: Severity | None = None
+    reason: str | None = None  # why this severity and stage, in words
+    error_class: str | None = None
+    inner_class: str | None = None  # the class that a wrapper (InductorError, ...) wraps
+    message: str | None = None
+    mismatched: int | None = None
+    total: int | None = None
+    max_abs: float | None = None
+    max_rel: float | None = None
+    innermost_frame: str | None = None  # file:line
+    backend_frame: str | None = None  # last frame inside torch_spyre or the plugin's source
+    source: str | None = None  # the file that this was read from
+    line: int | None = None  # line in `source`
+    rule: str | None = None  # id of the classification rule that matched
+    pattern: str | None = None  # compare's pattern in words, where tensors were kept
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """One op that went to the CPU with a FallbackWarning, at one place, in some tests."""
+
+    op: str
+    file: str | None
+    line: int | None
+    nodeids: tuple[str, ...] = ()
+    accepted: str | None = None  # file:line where the checkout itself accepts it
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts line of a pytest session."""
+
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+    xfailed: int = 0
+    xpassed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TestRecord:
+    """What became of one test, and how long it took (seconds, None where the source does not say)."""
+
+    nodeid: str
+    outcome: Outcome
+    seconds: float | None = None
+    compile_mode: str | None = None  # "NONE", "STOCK_TORCH_COMPILE", "None" ... where a vLLM config was active
+    fallbacks: tuple[str, ...] = ()  # the set of ops, sorted
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecognised:
+    """A failure text that no rule knows: listed, never hidden."""
+
+    source: str | None
+    line: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that one run or a set of logs shows. `complete` is False where a log ends without its summary."""
+
+    sources: tuple[str, ...]
+    counts: Counts | None
+    complete: bool
+    failures: tuple[Failure, ...] = ()
+    fallbacks: tuple[Fallback, ...] = ()
+    tests: tuple[TestRecord, ...] = ()  # every test whose outcome the source gives, in the run's order
+    unrecognised: tuple[Unrecognised, ...] = ()
+    warnings: tuple[str, ...] = ()
+    collected: int | None = None
+    selected: tuple[str, ...] = ()  # collected node ids in order, where known
+    signal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Separator:
+    """A parameter whose values tell the failing tests from the passing ones."""
+
+    parameter: str
+    failing: tuple[str, ...]
+    passing: tuple[str, ...]
+    text: str  # "all 12 failing have hidden >= 256; 0 of 20 passing do"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Failing tests that look like one root cause, and why they were grouped."""
+
+    id: str  # c1, c2, ...
+    slug: str
+    nodeids: tuple[str, ...]
+    kind: Kind
+    stage: Stage | None
+    signature: str  # normalised, versioned: "v1|mismatch|..."
+    why: str  # in words
+    probe: str | None
+    separators: tuple[Separator, ...] = ()
+    folded: tuple[str, ...] = ()  # cascades folded under this cluster's first failure
+    severity: Severity | None = None
+    reason: str | None = None
+    hidden: tuple[str, ...] = ()  # xfailed tests that hide the same failure
+
+
+@dataclass(frozen=True, slots=True)
+class Triage:
+    """Evidence with its clusters, the one to start with first."""
+
+    evidence: Evidence
+    clusters: tuple[Cluster, ...]
+    trend: dict[str, Any] | None = field(default=None)
+
+
+def json_number(value: float | None) -> float | str | None:
+    """JSON has no NaN or infinity: they are the strings "nan", "inf", "-inf"."""
+    if value is None:
+        return None
+    if value != value:
+        return "nan"
+    if value in (float("inf"), float("-inf")):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def number_from_json(value: float | str | None) -> float | None:
+    """Inverse of json_number."""
+    return None if value is None else float(value)
+
+
+def failure_to_json(failure: Failure) -> dict[str, Any]:
+    """The form of contracts.md, plus rule and pattern."""
+    data = asdict(failure)
+    data["tags"] = list(failure.tags)
+    data["max_abs"] = json_number(failure.max_abs)
+    data["max_rel"] = json_number(failure.max_rel)
+    return data
+
+
+def failure_from_json(data: dict[str, Any]) -> Failure:
+    """Inverse of failure_to_json; unknown keys are ignored.
+
+    Raises:
+        KeyError, ValueError: a needed key is missing or a word is not one of ours.
+    """
+    known = {name: data.get(name) for name in Failure.__slots__ if name in data}
+    known["kind"] = Kind(data["kind"])
+    known["stage"] = Stage(data["stage"]) if data.get("stage") else None
+    known["severity"] = Severity(data["severity"]) if data.get("severity") else None
+    known["tags"] = tuple(data.get("tags") or ())
+    known["max_abs"] = number_from_json(data.get("max_abs"))
+    known["max_rel"] = number_from_json(data.get("max_rel"))
+    return Failure(**known)
+
+
+def fallback_to_json(fallback: Fallback) -> dict[str, Any]:
+    """The form of contracts.md."""
+    return {
+        "op": fallback.op,
+        "file": fallback.file,
+        "line": fallback.line,
+        "nodeids": list(fallback.nodeids),
+        "accepted": fallback.accepted,
+    }
+
+
+def fallback_from_json(data: dict[str, Any]) -> Fallback:
+    """Inverse of fallback_to_json."""
+    return Fallback(
+        op=data["op"],
+        file=data.get("file"),
+        line=data.get("line"),
+        nodeids=tuple(data.get("nodeids") or ()),
+        accepted=data.get("accepted"),
+    )
+
+
+def evidence_to_json(evidence: Evidence) -> dict[str, Any]:
+    """The whole evidence of a run as kept in its folder (`evidence.json`)."""
+    return {
+        "schema": 1,
+        "sources": list(evidence.sources),
+        "counts": asdict(evidence.counts) if evidence.counts else None,
+        "complete": evidence.complete,
+        "collected": evidence.collected,
+        "selected": list(evidence.selected),
+        "signal": evidence.signal,
+        "failures": [failure_to_json(f) for f in evidence.failures],
+        "fallbacks": [fallback_to_json(f) for f in evidence.fallbacks],
+        "tests": [
+            {
+                "nodeid": t.nodeid,
+                "outcome": t.outcome.value,
+                "seconds": t.seconds,
+                "compile_mode": t.compile_mode,
+                "fallbacks": list(t.fallbacks),
+            }
+            for t in evidence.tests
+        ],
+        "unrecognised": [asdict(u) for u in evidence.unrecognised],
+        "warnings": list(evidence.warnings),
+    }
+
+
+def evidence_from_json(data: dict[str, Any]) -> Evidence:
+    """Inverse of evidence_to_json; unknown keys are ignored.
+
+    Raises:
+        KeyError, ValueError: a needed key is missing or a word is not one of ours.
+    """
+    return Evidence(
+        sources=tuple(data["sources"]),
+        counts=Counts(**data["counts"]) if data.get("counts") else None,
+        complete=bool(data["complete"]),
+        collected=data.get("collected"),
+        selected=tuple(data.get("selected") or ()),
+        signal=data.get("signal"),
+        failures=tuple(failure_from_json(f) for f in data.get("failures") or ()),
+        fallbacks=tuple(fallback_from_json(f) for f in data.get("fallbacks") or ()),
+        tests=tuple(
+            TestRecord(
+                nodeid=t["nodeid"],
+                outcome=Outcome(t["outcome"]),
+                seconds=t.get("seconds"),
+                compile_mode=t.get("compile_mode"),
+                fallbacks=tuple(t.get("fallbacks") or ()),
+            )
+            for t in data.get("tests") or ()
+        ),
+        unrecognised=tuple(
+            Unrecognised(u.get("source"), u.get("line"), u["text"]) for u in data.get("unrecognised") or ()
+        ),
+        warnings=tuple(data.get("warnings") or ()),
+    )

@@ -1,0 +1,1 @@
+"""The edge: everything that touches the world, one kind of world per module."""

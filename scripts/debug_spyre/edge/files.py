@@ -1,0 +1,60 @@
+"""Writing files so that a reader never sees half of one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from debug_spyre.core.errors import EnvironmentTroubleError
+
+PRIVATE = 0o600
+READABLE = 0o644
+
+
+def write_atomically(path: Path, content: str | bytes, *, mode: int = READABLE) -> None:
+    """Write to a temporary file in the same folder, then rename it over `path`.
+
+    Raises:
+        EnvironmentTroubleError: the folder can't be written or the disk is full; `path` is as it was.
+    """
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    temporary = None
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            os.fchmod(stream.fileno(), mode)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+        raise EnvironmentTroubleError(
+            f"cannot write {path}: {error.strerror or error}",
+            next="free space or choose a writable place with DEBUG_SPYRE_LOGS=DIR",
+        ) from error
+
+
+def make_folder(path: Path, *, exclusive: bool = False) -> None:
+    """Create a folder and its parents.
+
+    Raises:
+        EnvironmentTroubleError: it can't be made, or `exclusive` and it exists.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(exist_ok=not exclusive)
+    except OSError as error:
+        raise EnvironmentTroubleError(
+            f"cannot make the folder {path}: {error.strerror or error}",
+            next="choose a writable place with DEBUG_SPYRE_LOGS=DIR",
+        ) from error
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

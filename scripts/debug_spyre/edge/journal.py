@@ -1,0 +1,124 @@
+"""The append-only journal of one folder: one event a line, one write under a file lock, fsynced.
+
+A torn last line (a crash while writing) was never acknowledged: it is dropped and said so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError
+from debug_spyre.core.events import Event, EventFormatError, from_line, to_line
+from debug_spyre.edge.clock import actor, utc_now
+
+JOURNAL = "journal.jsonl"
+E = TypeVar("E", bound=Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a journal holds; `torn` is the text of a dropped last line."""
+
+    events: tuple[Event, ...]
+    torn: str | None = None
+
+
+class Journal:
+    """A folder's journal. Several writers are normal: sequence numbers are given under the lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / JOURNAL
+
+    def read(self) -> Reading:
+        """All events in order.
+
+        Raises:
+            BadInputError: there is no journal, or a line before the last is no event.
+        """
+        try:
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise BadInputError(
+                f"cannot read {self.path}: {error.strerror or error}",
+                next="debug-spyre status --all lists the sessions that can be read",
+            ) from error
+        return _parse(self.path, data)
+
+    def append(self, event: E) -> E:
+        """Add one event; returns it with its number, time and actor. It is on disk when this returns."""
+        return self.append_with(lambda _events: (event,))[0]  # type: ignore[return-value]
+
+    def append_with(self, make: Callable[[tuple[Event, ...]], Iterable[Event]]) -> tuple[Event, ...]:
+        """Under the lock: show `make` what the journal holds, add the events that it returns.
+
+        This is how a number (run, hypothesis) is given without a race, and how a check and its record stay one step.
+
+        Raises:
+            BadInputError: the journal is damaged; EnvironmentTroubleError: it can't be written.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise EnvironmentTroubleError(
+                f"cannot open {self.path}: {error.strerror or error}",
+                next="check who owns the folder, or set DEBUG_SPYRE_LOGS=DIR",
+            ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            data = _read_all(descriptor)
+            whole = data.rfind(b"\n") + 1
+            reading = _parse(self.path, data[:whole])
+            stamped = _stamp(make(reading.events), last=reading.events[-1].seq if reading.events else 0)
+            payload = "".join(to_line(event) + "\n" for event in stamped).encode("utf-8", "replace")
+            if payload:
+                if whole != len(data):
+                    os.ftruncate(descriptor, whole)
+                _write_all(descriptor, payload, whole)
+            return stamped
+        finally:
+            os.close(descriptor)
+
+
+def _stamp(events: Iterable[Event], *, last: int) -> tuple[Event, ...]:
+    at, by = utc_now(), actor()
+    return tuple(
+        replace(event, seq=last + number, at=at, by=event.by or by) for number, event in enumerate(events, start=1)
+    )
+
+
+def _read_all(descriptor: int) -> bytes:
+    size = os.fstat(descriptor).st_size
+    return os.pread(descriptor, size, 0) if size else b""
+
+
+def _write_all(descriptor: int, payload: bytes, whole: int) -> None:
+    try:
+        written = os.write(descriptor, payload)
+        if written != len(payload):
+            raise OSError(28, "No space left on device")
+        os.fsync(descriptor)
+    except OSError as error:
+        os.ftruncate(descriptor, whole)
+        raise EnvironmentTroubleError(
+            f"cannot write the journal: {error.strerror or error}", next="free space on the disk and repeat the command"
+        ) from error
+
+
+def _parse(path: Path, data: bytes) -> Reading:
+    lines = data.split(b"\n")
+    torn = lines.pop().decode("utf-8", "replace") or None
+    events = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            events.append(from_line(line.decode("utf-8")))
+        except (EventFormatError, UnicodeDecodeError) as error:
+            raise BadInputError(
+                f"{path} line {number} is damaged: {error}",
+                next=f"look at it with sed -n {number}p; take that line out (keep a copy) and repeat the command",
+            ) from error
+    return Reading(tuple(events), torn)

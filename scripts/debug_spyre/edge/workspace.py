@@ -1,0 +1,187 @@
+"""Where things live: the checkout, its logs folder, sessions by stem, and which session is meant."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError, UsageError
+from debug_spyre.core.events import SessionOpened
+from debug_spyre.core.fold import NoSessionError, fold
+from debug_spyre.core.session import Session
+from debug_spyre.core.words import Status
+from debug_spyre.edge.files import make_folder
+from debug_spyre.edge.journal import JOURNAL, Journal
+
+SKILL = Path(".claude/skills/debug-spyre")
+FRESH_SECONDS = 24 * 3600
+_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+MAX_SLUG = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder with a journal: a session's, or a triage's before `open` takes it in."""
+
+    path: Path
+
+    @property
+    def journal(self) -> Journal:
+        """Its journal."""
+        return Journal(self.path)
+
+    @property
+    def stem(self) -> str:
+        """The session's stem."""
+        return self.path.name
+
+    @property
+    def html(self) -> Path:
+        """The session's page, beside the folder."""
+        return self.path.parent / f"{self.path.name}.html"
+
+    @property
+    def markdown(self) -> Path:
+        """The page's Markdown twin, inside the folder."""
+        return self.path / "log.md"
+
+
+def find_checkout(start: Path | None = None) -> Path:
+    """The root of the checkout around `start` (default: the working folder): the nearest parent with .git.
+
+    Raises:
+        EnvironmentTroubleError: there is none; sessions belong to a checkout.
+    """
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / ".git").exists():
+            return folder
+    raise EnvironmentTroubleError(
+        f"{here} is not inside a git checkout", next="cd into the checkout of spyre-inference and repeat the command"
+    )
+
+
+def logs_folder(checkout: Path) -> Path:
+    """Where the sessions of this checkout live; DEBUG_SPYRE_LOGS overrides."""
+    override = os.environ.get("DEBUG_SPYRE_LOGS")
+    return Path(override).resolve() if override else checkout / SKILL / "logs"
+
+
+def check_slug(slug: str) -> str:
+    """The slug if it can be part of a file name.
+
+    Raises:
+        UsageError: it can't; a usable form is proposed.
+    """
+    if _SLUG.fullmatch(slug) and len(slug) <= MAX_SLUG:
+        return slug
+    proposal = slugify(slug) or "rmsnorm-wide-mismatch"
+    raise UsageError(
+        f"{slug!r} is no slug: lower-case words joined by hyphens, at most {MAX_SLUG} characters",
+        next=f"debug-spyre open {proposal}",
+    )
+
+
+def slugify(text: str) -> str:
+    """Text as a slug; empty where nothing is left of it."""
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    slug = "-".join(words)[:MAX_SLUG].strip("-")
+    return slug
+
+
+def session_folders(logs: Path) -> list[Folder]:
+    """All sessions below `logs`, oldest stem first."""
+    if not logs.is_dir():
+        return []
+    found = sorted(p for p in logs.iterdir() if p.name.startswith("debug-") and (p / JOURNAL).is_file())
+    return [Folder(p) for p in found]
+
+
+def load_session(folder: Folder) -> Session:
+    """The session's state.
+
+    Raises:
+        BadInputError: the journal can't be read or does not begin with session_opened.
+    """
+    try:
+        return fold(folder.journal.read().events)
+    except NoSessionError as error:
+        raise BadInputError(f"{folder.journal.path}: {error}", next="debug-spyre status --all") from error
+
+
+def find_session(logs: Path, *, stem: str | None = None) -> Folder:
+    """The session that is meant: by stem (or an unambiguous part of it), else the one that this client opened,
+    else the only one investigating and touched within 24 h.
+
+    Raises:
+        UsageError: none or several fit; they are listed.
+    """
+    folders = session_folders(logs)
+    if stem:
+        exact = [f for f in folders if f.stem == stem.removesuffix(".html")]
+        found = exact or [f for f in folders if stem in f.stem]
+        if len(found) == 1:
+            return found[0]
+        raise _unclear(f"{'no session' if not found else 'several sessions'} fit {stem!r}", found or folders)
+    client = os.environ.get("CLAUDE_CODE_SESSION_ID")
+    if client:
+        own = [f for f in folders if _opened_by_client(f, client)]
+        if own:
+            return own[-1]
+    live = [f for f in folders if _is_fresh(f) and _is_investigating(f)]
+    if len(live) == 1:
+        return live[0]
+    raise _unclear("no session is open here" if not live else "several sessions are open here", live or folders)
+
+
+def open_sessions(logs: Path) -> list[Folder]:
+    """Sessions that are investigating and were touched within 24 h."""
+    return [f for f in session_folders(logs) if _is_fresh(f) and _is_investigating(f)]
+
+
+def new_session_folder(logs: Path, stem: str) -> Folder:
+    """Create the folder of a new session, exclusively.
+
+    Raises:
+        EnvironmentTroubleError: it exists or can't be made.
+    """
+    make_folder(logs)
+    folder = Folder(logs / stem)
+    make_folder(folder.path, exclusive=True)
+    return folder
+
+
+def _unclear(what: str, folders: list[Folder]) -> UsageError:
+    listed = tuple(f"  {f.stem}" for f in folders[-8:])
+    return UsageError(
+        what,
+        details=listed,
+        next="debug-spyre VERB --session STEM" if folders else "debug-spyre triage, then debug-spyre open SLUG",
+    )
+
+
+def _is_fresh(folder: Folder) -> bool:
+    try:
+        return time.time() - folder.journal.path.stat().st_mtime < FRESH_SECONDS
+    except OSError:
+        return False
+
+
+def _is_investigating(folder: Folder) -> bool:
+    try:
+        return load_session(folder).status is Status.INVESTIGATING
+    except BadInputError:
+        return False
+
+
+def _opened_by_client(folder: Folder, client: str) -> bool:
+    try:
+        with folder.journal.path.open("rb") as stream:
+            first = json.loads(stream.readline())
+    except (OSError, ValueError):
+        return False
+    return bool(first.get("kind") == SessionOpened.kind and first.get("client") == client)
