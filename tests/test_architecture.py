@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "scripts/debug_spyre"
 LAYERS = {"core": 0, "edge": 1, "verbs": 2}
-SHARED_VERB_MODULES = {"verb", "answer", "table", "sessions_shared"}
+SHARED_VERB_MODULES = {"verb", "answer", "table", "here"}
 IMPURE = {
     "os", "sys", "time", "subprocess", "tempfile", "shutil", "socket", "random", "secrets", "signal", "fcntl", "threading",
     "multiprocessing", "urllib", "http", "pwd", "select", "uuid", "asyncio",

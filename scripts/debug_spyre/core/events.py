@@ -350,7 +350,7 @@ def from_line(line: str) -> Event:
         raise EventFormatError(f"not JSON ({error})") from error
     if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
         raise EventFormatError("not an event object")
-    head = {"seq": data.get("seq"), "at": data.get("at"), "by": data.get("by")}
+    head: dict[str, Any] = {"seq": data.get("seq"), "at": data.get("at"), "by": data.get("by")}
     if not isinstance(head["seq"], int) or not isinstance(head["at"], str) or not isinstance(head["by"], str):
         raise EventFormatError("seq, at or by is missing")
     cls = KINDS.get(data["kind"])

@@ -5,6 +5,7 @@ Absent knowledge is None, never a guess. Keys of the JSON forms are stable: add,
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -186,7 +187,7 @@ def json_number(value: float | None) -> float | str | None:
     """JSON has no NaN or infinity: they are the strings "nan", "inf", "-inf"."""
     if value is None:
         return None
-    if value != value:
+    if math.isnan(value):
         return "nan"
     if value in (float("inf"), float("-inf")):
         return "inf" if value > 0 else "-inf"
@@ -213,7 +214,7 @@ def failure_from_json(data: dict[str, Any]) -> Failure:
     Raises:
         KeyError, ValueError: a needed key is missing or a word is not one of ours.
     """
-    known = {name: data.get(name) for name in Failure.__slots__ if name in data}
+    known: dict[str, Any] = {name: data.get(name) for name in Failure.__slots__ if name in data}
     known["kind"] = Kind(data["kind"])
     known["stage"] = Stage(data["stage"]) if data.get("stage") else None
     known["severity"] = Severity(data["severity"]) if data.get("severity") else None

@@ -318,7 +318,7 @@ def _report(session: Session, event: ev.ReportMade) -> Session:
     return replace(session, reports=(*session.reports, report))
 
 
-def _unknown(session: Session, event: ev.UnknownEvent) -> Session:
+def _unknown(session: Session, _event: ev.UnknownEvent) -> Session:
     return replace(session, unknown_events=session.unknown_events + 1)
 
 

@@ -89,8 +89,7 @@ def check_slug(slug: str) -> str:
 def slugify(text: str) -> str:
     """Text as a slug; empty where nothing is left of it."""
     words = re.findall(r"[a-z0-9]+", text.lower())
-    slug = "-".join(words)[:MAX_SLUG].strip("-")
-    return slug
+    return "-".join(words)[:MAX_SLUG].strip("-")
 
 
 def session_folders(logs: Path) -> list[Folder]:

@@ -1,0 +1,29 @@
+"""What the verbs that act on a session share: which one is meant, and what follows a change."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from debug_spyre.edge import page
+from debug_spyre.edge.workspace import Folder, find_checkout, find_session, logs_folder
+
+
+def add_session_argument(parser: ArgumentParser) -> None:
+    """--session STEM and --json, as every verb on a session has them."""
+    parser.add_argument("--session", metavar="STEM", help="the session that is meant (default: the current one)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def the_session(args: Namespace) -> Folder:
+    """The folder of the session that the call means.
+
+    Raises:
+        UsageError: none or several fit; EnvironmentTroubleError: not in a checkout.
+    """
+    return find_session(logs_folder(find_checkout()), stem=args.session)
+
+
+def after_change(folder: Folder) -> Path:
+    """Render the session's page again; returns its absolute path."""
+    return page.render(folder)
