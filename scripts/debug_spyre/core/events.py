@@ -66,6 +66,7 @@ class RunStarted(Event):
     tree_digest: str | None = None
     backend: str | None = None
     supervisor: int | None = None
+    began_at: str | None = None  # of a run that was taken over from a triage: when it really began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,7 @@ class RunFinished(Event):
     backend: str | None = None
     warnings: tuple[str, ...] = ()
     holders: tuple[str, ...] = ()  # who still held the card at the end
+    ended_at: str | None = None  # of a run that was taken over from a triage: when it really ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

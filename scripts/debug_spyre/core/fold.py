@@ -107,7 +107,7 @@ def _run_started(session: Session, event: ev.RunStarted) -> Session:
         env=event.env,
         hypothesis=event.hypothesis,
         members_only=event.members_only,
-        started_at=event.at,
+        started_at=event.began_at or event.at,
         started_seq=event.seq,
         provenance=event.provenance,
         tree_digest=event.tree_digest,
@@ -153,7 +153,7 @@ def _run_finished(session: Session, event: ev.RunFinished) -> Session:
         backend_after=event.backend,
         warnings=event.warnings,
         holders=event.holders,
-        finished_at=event.at,
+        finished_at=event.ended_at or event.at,
         finished_seq=event.seq,
         current=None,
     )

@@ -1,0 +1,113 @@
+"""What deserves a warning in a session: an old summary, a probe unlike its cluster, runs without a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from debug_spyre.core.evidence import Evidence, Failure
+from debug_spyre.core.session import Session
+from debug_spyre.core.words import BASELINE, RUN_NAMES, HypothesisStatus, Status
+
+FEW_ROWS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """One thing that is off: a stable code, a sentence and the command that mends it."""
+
+    code: str
+    text: str
+    next: str
+
+
+def concerns(session: Session, evidence: Mapping[str, Evidence]) -> tuple[Concern, ...]:
+    """All concerns of a session that is being worked on, the most pressing first."""
+    if session.status is not Status.INVESTIGATING:
+        return ()
+    found = [_no_baseline(session), probe_unlike_cluster(session, evidence), _nothing_explains(session)]
+    found += [_stale_summary(session), _unattributed(session), _few_rows(session)]
+    return tuple(concern for concern in found if concern)
+
+
+def _no_baseline(session: Session) -> Concern | None:
+    if session.last_run(BASELINE):
+        return None
+    probe = session.probe or (session.members[0].nodeid if session.members else "NODEID")
+    return Concern("no-baseline", "there is no baseline yet", f"debug-spyre run --as baseline '{probe}'")
+
+
+def probe_unlike_cluster(session: Session, evidence: Mapping[str, Evidence]) -> Concern | None:
+    """The baseline's failure is of another sort than the cluster's (rule C7)."""
+    run = session.last_run(BASELINE)
+    cluster = session.cluster
+    if run is None or cluster is None or run.id not in evidence or run.members_only:
+        return None
+    failure = _failure_of(evidence[run.id], session.probe)
+    if failure is None:
+        if session.probe and any(m.nodeid == session.probe and m.predicate == "fails" for m in session.members):
+            text = (
+                "the baseline's probe does not fail in this scope: another probe, or a test that depends on its scope"
+            )
+            return Concern("probe-passes", text, "debug-spyre run --alone")
+        return None
+    wanted, got = cluster.get("kind"), failure.kind.value
+    if wanted in (None, got):
+        return None
+    text = f"the baseline shows {got}, the cluster is {wanted}: wrong probe, or a cluster to re-split"
+    return Concern("probe-unlike-cluster", text, "debug-spyre cluster probe NODEID")
+
+
+def _failure_of(evidence: Evidence, nodeid: str | None) -> Failure | None:
+    return next((f for f in evidence.failures if nodeid is None or f.nodeid == nodeid), None)
+
+
+def nothing_explains(session: Session) -> bool:
+    """Every row was tested and none is confirmed."""
+    tested = [h for h in session.hypotheses if h.status is not HypothesisStatus.DROPPED]
+    return bool(tested) and all(h.is_concluded and h.status is not HypothesisStatus.CONFIRMED for h in tested)
+
+
+def _nothing_explains(session: Session) -> Concern | None:
+    if not nothing_explains(session):
+        return None
+    count = len([h for h in session.hypotheses if h.status is not HypothesisStatus.DROPPED])
+    text = f"all {count} hypotheses were tested and none explains the failure: the next tier of experiments is due"
+    return Concern(
+        "none-explains", text, "debug-spyre hypothesis add 'TEXT' --test 'COMMAND'   (shadow, sweep, ladder, repro)"
+    )
+
+
+def is_summary_stale(session: Session) -> bool:
+    """A verdict is newer than the summary."""
+    verdicts = [h.concluded_at for h in session.hypotheses if h.is_concluded and h.concluded_at]
+    if not verdicts:
+        return False
+    return not session.summaries or session.summaries[-1].at < max(verdicts)
+
+
+def _stale_summary(session: Session) -> Concern | None:
+    if not is_summary_stale(session):
+        return None
+    return Concern("stale-summary", "the summary is older than the last verdict", "debug-spyre note summary 'TEXT'")
+
+
+def unattributed(session: Session) -> tuple[str, ...]:
+    """Runs that belong to no row and have no name with a meaning."""
+    return tuple(r.id for r in session.runs.values() if r.hypothesis is None and r.name not in RUN_NAMES)
+
+
+def _unattributed(session: Session) -> Concern | None:
+    runs = unattributed(session)
+    if not runs:
+        return None
+    text = f"{len(runs)} run(s) belong to no hypothesis: {', '.join(runs[:5])}"
+    return Concern("unattributed", text, "debug-spyre hypothesis start N 'COMMAND' before the next run")
+
+
+def _few_rows(session: Session) -> Concern | None:
+    rows = len(session.hypotheses)
+    if rows >= FEW_ROWS or not session.last_run(BASELINE):
+        return None
+    text = f"the queue has {rows} row(s): every plausible hypothesis belongs on it before the first is tested"
+    return Concern("few-rows", text, "debug-spyre hypothesis seed")

@@ -1,0 +1,100 @@
+"""Opening a session: the folder is made exclusively, the tree is kept as it is now, the matrix run is taken in."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.events import ArtifactSaved, Event, SessionLinked, SessionOpened
+from debug_spyre.core.fold import member_to
+from debug_spyre.core.session import Member
+from debug_spyre.edge import clock, fingerprint, tree
+from debug_spyre.edge.files import sha256_of
+from debug_spyre.edge.triages import take_in
+from debug_spyre.edge.workspace import Folder, new_session_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """All that a new session begins with."""
+
+    slug: str
+    symptom: str
+    members: tuple[Member, ...]
+    probe: str | None
+    cluster: dict[str, Any] | None = None
+    matrix: tuple[str, ...] | None = None
+    source: str | None = None
+    runs_from: Folder | None = None  # a triage, or the session that this one is carved out of
+    runs_named: str | None = None
+    tree: dict[str, Any] | None = None  # of a carved-out session: its origin's start, before any experiment
+    linked_from: str | None = None
+    logs_read: tuple[Path, ...] = field(default=())
+
+
+def open_session(checkout: Path, logs: Path, opening: Opening) -> Folder:
+    """Create the session; returns its folder.
+
+    Raises:
+        EnvironmentTroubleError: the folder can't be made or the tree can't be kept; nothing half-made stays.
+    """
+    folder = new_session_folder(logs, f"debug-{clock.local_stamp()}-{opening.slug}")
+    try:
+        events = _first_events(checkout, folder, opening)
+    except BaseException:
+        _remove_if_empty(folder.path)
+        raise
+    folder.journal.append_with(lambda _: events)
+    return folder
+
+
+def _first_events(checkout: Path, folder: Folder, opening: Opening) -> list[Event]:
+    opened = SessionOpened(
+        stem=folder.stem,
+        slug=opening.slug,
+        symptom=opening.symptom,
+        members=tuple(member_to(m) for m in opening.members),
+        checkout=str(checkout),
+        probe=opening.probe,
+        cluster=opening.cluster,
+        matrix=opening.matrix,
+        source=opening.source,
+        tree=opening.tree or tree.snapshot(checkout, folder.path),
+        backend=fingerprint.backend_fingerprint(checkout),
+        linked_from=opening.linked_from,
+        client=os.environ.get("CLAUDE_CODE_SESSION_ID"),
+        local_time=clock.local_time(),
+    )
+    events: list[Event] = [opened]
+    if opening.runs_from:
+        events += take_in(opening.runs_from, folder, named=opening.runs_named)
+    events += [_keep_log(path, folder) for path in opening.logs_read]
+    return events
+
+
+def _keep_log(path: Path, folder: Folder) -> Event:
+    target = folder.path / f"source-{path.name}"
+    target.write_bytes(path.read_bytes())
+    target.chmod(0o600)
+    return ArtifactSaved(
+        path=target.name,
+        sha256=sha256_of(target),
+        size=target.stat().st_size,
+        note="the log that the cluster was read from; it never counts for the gate",
+    )
+
+
+def link_sessions(origin: Folder, other: Folder) -> None:
+    """Say in `origin` that `other` was carved out of it."""
+    origin.journal.append(SessionLinked(stem=other.stem, relation="carved-out"))
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        for path in sorted(folder.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        folder.rmdir()
+    except OSError:
+        return

@@ -1,0 +1,161 @@
+"""cluster: which tests the session is about, re-split while working."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from debug_spyre.core.errors import RefusedError, UsageError
+from debug_spyre.core.events import MemberAdded, MemberRemoved, ProbeChosen
+from debug_spyre.core.evidence import Evidence
+from debug_spyre.core.fold import member_to
+from debug_spyre.core.session import Member, Session
+from debug_spyre.core.words import FULL_MATRIX
+from debug_spyre.edge import opening, page, workspace
+from debug_spyre.edge.kept import all_evidence
+from debug_spyre.edge.workspace import Folder
+from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.here import add_session_argument, after_change, the_session
+from debug_spyre.verbs.verb import Verb
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="list|add|move|drop|probe")
+    listing = actions.add_parser("list", help="the members with their last outcome")
+    listing.set_defaults(action=_list)
+    add = actions.add_parser("add", help="node ids that show the same failure")
+    add.add_argument("nodeids", nargs="+", metavar="NODEID")
+    add.add_argument("--reason", required=True)
+    add.add_argument("--falls-back", metavar="OP")
+    add.add_argument("--slower", type=float, metavar="S")
+    add.set_defaults(action=_add)
+    move = actions.add_parser("move", help="carve members out into a linked session of their own")
+    move.add_argument("nodeids", nargs="+", metavar="NODEID")
+    move.add_argument("--to", required=True, metavar="SLUG")
+    move.add_argument("--reason", required=True)
+    move.set_defaults(action=_move)
+    drop = actions.add_parser("drop", help="members that do not belong here")
+    drop.add_argument("nodeids", nargs="+", metavar="NODEID")
+    drop.add_argument("--reason", required=True)
+    drop.set_defaults(action=_drop)
+    probe = actions.add_parser("probe", help="another member as the cheap oracle")
+    probe.add_argument("nodeid", metavar="NODEID")
+    probe.add_argument("--reason", default="chosen by hand")
+    probe.set_defaults(action=_probe)
+    for sub in (listing, add, move, drop, probe):
+        add_session_argument(sub)
+
+
+def _cluster(args: Namespace) -> int:
+    folder = the_session(args)
+    session = workspace.load_session(folder)
+    lines, data = args.action(args, folder, session)
+    answer(lines, {"session": folder.stem, **data}, as_json=args.json)
+    return 0
+
+
+def _list(_args: Namespace, folder: Folder, session: Session) -> tuple[list[str], dict[str, Any]]:
+    outcomes = _last_outcomes(session, all_evidence(folder, session))
+    rows = [
+        {
+            "nodeid": m.nodeid,
+            "predicate": m.says(),
+            "probe": m.nodeid == session.probe,
+            "last": outcomes.get(m.nodeid, "not run"),
+        }
+        for m in session.members
+    ]
+    lines = [f"{'*' if r['probe'] else ' '} {r['last']:8s} {r['nodeid']}  ({r['predicate']})" for r in rows]
+    lines += [
+        f"  left: {d.nodeid} ({d.reason}{f'; now in {d.moved_to}' if d.moved_to else ''})" for d in session.departed
+    ]
+    return lines or ["the cluster has no members"], {"members": rows}
+
+
+def _last_outcomes(session: Session, evidence: dict[str, Evidence]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for run in session.runs.values():
+        if run.id in evidence:
+            found |= {t.nodeid: f"{t.outcome.value} ({run.id})" for t in evidence[run.id].tests}
+    return found
+
+
+def _add(args: Namespace, folder: Folder, _session: Session) -> tuple[list[str], dict[str, Any]]:
+    members = [_member(args, n) for n in dict.fromkeys(args.nodeids)]
+    folder.journal.append_with(
+        lambda _: [
+            MemberAdded(nodeid=m.nodeid, predicate=member_to(m)["predicate"], reason=args.reason) for m in members
+        ]
+    )
+    return [f"added {len(members)}; log: {after_change(folder)}"], {"added": [m.nodeid for m in members]}
+
+
+def _member(args: Namespace, nodeid: str) -> Member:
+    if args.falls_back:
+        return Member(nodeid, "falls-back", op=args.falls_back)
+    if args.slower is not None:
+        return Member(nodeid, "slower", seconds=args.slower)
+    return Member(nodeid)
+
+
+def _known(session: Session, nodeids: list[str]) -> tuple[Member, ...]:
+    members = {m.nodeid: m for m in session.members}
+    strange = [n for n in nodeids if n not in members]
+    if strange:
+        raise UsageError(f"{strange[0]} is no member of this cluster", next="debug-spyre cluster list")
+    return tuple(members[n] for n in dict.fromkeys(nodeids))
+
+
+def _move(args: Namespace, folder: Folder, session: Session) -> tuple[list[str], dict[str, Any]]:
+    moved = _known(session, args.nodeids)
+    if len(moved) == len(session.members):
+        raise RefusedError(
+            "all members would leave: this cluster would be empty", next="debug-spyre cluster drop NODEID --reason TEXT"
+        )
+    checkout = workspace.find_checkout()
+    plan = opening.Opening(
+        slug=workspace.check_slug(args.to),
+        symptom=f"carved out of {session.slug}: {args.reason}",
+        members=moved,
+        probe=min((m.nodeid for m in moved), key=len),
+        matrix=session.matrix,
+        source=session.source,
+        runs_from=folder,
+        runs_named=FULL_MATRIX,
+        tree=session.tree,
+        linked_from=session.stem,
+    )
+    other = opening.open_session(checkout, folder.path.parent, plan)
+    folder.journal.append_with(
+        lambda _: [MemberRemoved(nodeid=m.nodeid, reason=args.reason, moved_to=other.stem) for m in moved]
+    )
+    opening.link_sessions(folder, other)
+    html, here = page.render(other), after_change(folder)
+    lines = [f"{len(moved)} moved to {other.stem}", f"its log: {html}", f"this log: {here}"]
+    return lines, {"moved": [m.nodeid for m in moved], "to": other.stem, "log": str(html)}
+
+
+def _drop(args: Namespace, folder: Folder, session: Session) -> tuple[list[str], dict[str, Any]]:
+    dropped = _known(session, args.nodeids)
+    if len(dropped) == len(session.members):
+        raise RefusedError("the cluster would be empty", next="debug-spyre close blocked --next TEXT")
+    folder.journal.append_with(lambda _: [MemberRemoved(nodeid=m.nodeid, reason=args.reason) for m in dropped])
+    return [f"dropped {len(dropped)}; log: {after_change(folder)}"], {"dropped": [m.nodeid for m in dropped]}
+
+
+def _probe(args: Namespace, folder: Folder, session: Session) -> tuple[list[str], dict[str, Any]]:
+    _known(session, [args.nodeid])
+    folder.journal.append(ProbeChosen(nodeid=args.nodeid, reason=args.reason))
+    html = after_change(folder)
+    return [f"probe: {args.nodeid}", f"next: debug-spyre run --as baseline '{args.nodeid}'", f"log: {html}"], {
+        "probe": args.nodeid
+    }
+
+
+VERBS = {
+    "cluster": Verb(
+        _arguments,
+        _cluster,
+        "debug-spyre cluster move 'tests/test_a.py::test_b[1]' --to b-nan --reason 'NaN, not a scale'",
+    )
+}

@@ -1,0 +1,154 @@
+"""note and save: the log's prose and the files worth keeping."""
+
+from __future__ import annotations
+
+import re
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from debug_spyre.core.errors import BadInputError, UsageError
+from debug_spyre.core.events import ArtifactSaved, Event, ExperimentNoted, FindingNoted, NextNoted, SummaryNoted
+from debug_spyre.edge.files import PRIVATE, make_folder, sha256_of, write_atomically
+from debug_spyre.edge.workspace import Folder, load_session
+from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.here import add_session_argument, after_change, the_session
+from debug_spyre.verbs.verb import Verb
+
+TAIL_LINES = 20
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_RESERVED = re.compile(
+    r"journal\.jsonl|log\.md|(full-matrix|baseline|cpu-control|post-fix|post-fix-matrix|r\d+)(-\d+)?\.txt|verbose.*\.log"
+)
+
+
+def _note_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("what", choices=("summary", "finding", "next", "experiment"))
+    parser.add_argument("text", nargs="?", help="the text (default: read from stdin)")
+    parser.add_argument(
+        "--expect-change", metavar="WHAT", help="finding: declares an intended change, e.g. torch-spyre"
+    )
+    parser.add_argument("--reference", metavar="FILE:LINE", help="finding: where in the source")
+    parser.add_argument("--command", metavar="TEXT", help="experiment: what was typed by hand")
+    parser.add_argument("--output", metavar="FILE", help="experiment: its output; a copy is kept")
+    parser.add_argument("--hypothesis", type=int, metavar="N", help="experiment: the row that it tests")
+    parser.add_argument("--conclusion", metavar="TEXT", help="experiment: what it shows")
+    add_session_argument(parser)
+
+
+def _note(args: Namespace) -> int:
+    folder = the_session(args)
+    text = _text(args)
+    event: Event
+    if args.what == "summary":
+        event = SummaryNoted(text=text)
+    elif args.what == "finding":
+        event = FindingNoted(text=text, expect_change=args.expect_change, reference=args.reference)
+    elif args.what == "next":
+        event = NextNoted(text=text)
+    else:
+        event = _experiment(args, folder, text)
+    stamped = folder.journal.append(event)
+    html = after_change(folder)
+    lines = [f"noted ({args.what}); log: {html}"]
+    answer(lines, {"session": folder.stem, "seq": stamped.seq, "log": str(html)}, as_json=args.json)
+    return 0
+
+
+def _text(args: Namespace) -> str:
+    text = args.text if args.text is not None else sys.stdin.read()
+    if not text.strip():
+        raise UsageError("the note has no text", next=f"debug-spyre note {args.what} 'TEXT'")
+    return str(text.strip())
+
+
+def _experiment(args: Namespace, folder: Folder, text: str) -> Event:
+    if args.hypothesis is not None and load_session(folder).hypothesis(args.hypothesis) is None:
+        raise UsageError(f"there is no hypothesis {args.hypothesis}", next="debug-spyre hypothesis list")
+    kept: str | None = None
+    tail: tuple[str, ...] = ()
+    if args.output:
+        kept, tail = _keep_output(Path(args.output), folder)
+    return ExperimentNoted(
+        text=text,
+        command=args.command,
+        hypothesis=args.hypothesis,
+        output=kept,
+        tail=tail,
+        conclusion=args.conclusion,
+    )
+
+
+def _keep_output(source: Path, folder: Folder) -> tuple[str, tuple[str, ...]]:
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        raise BadInputError(
+            f"cannot read {source}: {error.strerror or error}", next="debug-spyre note experiment 'TEXT' --output FILE"
+        ) from error
+    name = _free_name(folder.path, "by-hand", ".txt")
+    write_atomically(folder.path / name, data, mode=PRIVATE)
+    lines = data[-65536:].decode("utf-8", "replace").splitlines()
+    return name, tuple(lines[-TAIL_LINES:])
+
+
+def _free_name(folder: Path, base: str, ending: str) -> str:
+    number = 1
+    while (folder / f"{base}-{number}{ending}").exists():
+        number += 1
+    return f"{base}-{number}{ending}"
+
+
+def _save_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", help="file name inside the session's folder, e.g. repro.py")
+    parser.add_argument("--note", metavar="TEXT", help="what it is")
+    parser.add_argument(
+        "--replace", action="store_true", help="a new version of a file saved before (the old one is kept as NAME.1)"
+    )
+    add_session_argument(parser)
+
+
+def _save(args: Namespace) -> int:
+    folder = the_session(args)
+    path = _target(folder, args.name)
+    if path.exists() and not args.replace:
+        raise UsageError(f"{args.name} exists in this session", next=f"debug-spyre save {args.name} --replace")
+    data = sys.stdin.buffer.read()
+    if not data:
+        raise UsageError("nothing came on stdin", next=f"debug-spyre save {args.name} <<'EOF'")
+    if path.exists():
+        path.rename(_older(path))
+    write_atomically(path, data, mode=PRIVATE)
+    event = ArtifactSaved(path=args.name, sha256=sha256_of(path), size=len(data), note=args.note)
+    folder.journal.append(event)
+    html = after_change(folder)
+    lines = (
+        [f"saved {path}", f"run it: debug-spyre exec -- python {path}"]
+        if args.name.endswith(".py")
+        else [f"saved {path}"]
+    )
+    answer(lines, {"session": folder.stem, "path": str(path), "size": len(data), "log": str(html)}, as_json=args.json)
+    return 0
+
+
+def _target(folder: Folder, name: str) -> Path:
+    if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
+        raise UsageError(
+            f"{name!r} can't be the name of an artifact: letters, digits, dots and hyphens, no folder, none of the run outputs",
+            next="debug-spyre save repro.py < FILE",
+        )
+    make_folder(folder.path)
+    return folder.path / name
+
+
+def _older(path: Path) -> Path:
+    number = 1
+    while path.with_name(f"{path.name}.{number}").exists():
+        number += 1
+    return path.with_name(f"{path.name}.{number}")
+
+
+VERBS = {
+    "note": Verb(_note_arguments, _note, "debug-spyre note summary 'rms_norm adds only the first 128 columns'"),
+    "save": Verb(_save_arguments, _save, "debug-spyre save repro.py --note 'mean alone' < repro.py"),
+}

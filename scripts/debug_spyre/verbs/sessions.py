@@ -1,0 +1,285 @@
+"""open, status, similar: a session begins, is looked at, and is compared with past ones."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.concerns import concerns
+from debug_spyre.core.errors import BadInputError, UsageError
+from debug_spyre.core.evidence import Cluster, Evidence
+from debug_spyre.core.overview import brief, clip, overview
+from debug_spyre.core.session import Member, Session
+from debug_spyre.core.similar import Similar, find_similar
+from debug_spyre.core.words import Status
+from debug_spyre.edge import opening, page, workspace
+from debug_spyre.edge.kept import all_evidence
+from debug_spyre.edge.triages import choose_cluster, find_triage
+from debug_spyre.edge.workspace import Folder
+from debug_spyre.verbs.answer import answer, warn
+from debug_spyre.verbs.here import add_session_argument, the_session
+from debug_spyre.verbs.verb import Verb
+
+WATCH_SECONDS = 2.0
+
+
+def _open_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("slug", nargs="?", help="the shared symptom in a few words (default: the cluster's proposal)")
+    parser.add_argument("--cluster", metavar="K", help="cluster of the last triage: c2, 2 or its slug")
+    parser.add_argument("--triage", metavar="NAME", help="another triage than the last one")
+    parser.add_argument("--from", dest="logs", nargs="+", metavar="FILE", help="logs made elsewhere")
+    parser.add_argument("--members", nargs="+", metavar="NODEID", help="failing node ids, when there is no triage")
+    parser.add_argument("--matrix", nargs="+", metavar="ARG", help="pytest words of the wider selection")
+    parser.add_argument("--falls-back", metavar="OP", help="the members fail by falling back on this op")
+    parser.add_argument("--slower", type=float, metavar="S", help="the members fail by taking longer than S seconds")
+    parser.add_argument("--probe", metavar="NODEID", help="the narrowest member (default: the cluster's proposal)")
+    parser.add_argument("--symptom", metavar="TEXT", help="one line (default: from the evidence)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _open(args: Namespace) -> int:
+    checkout = workspace.find_checkout()
+    logs = workspace.logs_folder(checkout)
+    plan = _plan(args, logs, checkout)
+    live = workspace.open_sessions(logs)
+    folder = opening.open_session(checkout, logs, plan)
+    html = page.render(folder)
+    alike = find_similar(plan.cluster, _past(logs), except_stem=folder.stem)
+    if live:
+        warn(f"{len(live)} other session(s) of this checkout are open: {', '.join(f.stem for f in live[:3])}")
+    lines = [
+        f"log: {html}",
+        *_over_ssh(html),
+        f"session {folder.stem}: {len(plan.members)} member(s), probe {plan.probe}",
+    ]
+    lines += [_say_similar(s) for s in alike[:3]]
+    lines.append(
+        f"next: debug-spyre run --as baseline '{plan.probe}'"
+        if plan.probe
+        else "next: debug-spyre cluster probe NODEID"
+    )
+    data = {"session": folder.stem, "log": str(html), "folder": str(folder.path), "similar": [s.stem for s in alike]}
+    answer(lines, data, as_json=args.json)
+    return 0
+
+
+def _plan(args: Namespace, logs: Path, checkout: Path) -> opening.Opening:
+    if args.members:
+        return _plan_from_members(args)
+    if args.logs:
+        return _plan_from_logs(args, checkout)
+    triage = find_triage(logs, args.triage)
+    wanted = args.cluster or args.slug or "c1"
+    cluster = choose_cluster(triage, wanted) if args.cluster or not args.slug else _by_slug(triage.clusters, args.slug)
+    matrix = triage.data.get("pytest_args")
+    return _plan_from_cluster(
+        args,
+        cluster,
+        matrix=tuple(args.matrix or matrix or ()) or None,
+        source=str(triage.folder.path),
+        runs_from=triage.folder,
+    )
+
+
+def _by_slug(clusters: list[dict[str, Any]], slug: str) -> dict[str, Any]:
+    for cluster in clusters:
+        if cluster["slug"] == slug:
+            return cluster
+    if len(clusters) == 1:
+        return clusters[0]
+    listed = tuple(f"  {c['id']}  {c['slug']}  ({len(c['nodeids'])} tests)" for c in clusters)
+    raise UsageError(
+        "which cluster? one session works on one cluster", details=listed, next=f"debug-spyre open {slug} --cluster c1"
+    )
+
+
+def _plan_from_cluster(args: Namespace, cluster: dict[str, Any], **more: Any) -> opening.Opening:
+    ids = [n for n in cluster["nodeids"] if n]
+    if not ids:
+        raise UsageError(
+            f"cluster {cluster['id']} has no node ids: its error is of the session, not of a test",
+            next="debug-spyre doctor",
+        )
+    return opening.Opening(
+        slug=workspace.check_slug(args.slug or workspace.slugify(cluster["slug"])),
+        symptom=args.symptom or clip(cluster.get("why") or cluster["signature"]),
+        members=tuple(_member(args, n) for n in ids),
+        probe=args.probe or cluster.get("probe") or ids[0],
+        cluster={k: v for k, v in cluster.items() if k != "nodeids"},
+        **more,
+    )
+
+
+def _plan_from_members(args: Namespace) -> opening.Opening:
+    if not args.slug:
+        raise UsageError("a session needs a slug", next="debug-spyre open SLUG --members NODEID ...")
+    members = tuple(_member(args, n) for n in dict.fromkeys(args.members))
+    return opening.Opening(
+        slug=workspace.check_slug(args.slug),
+        symptom=args.symptom or f"{len(members)} test(s): {members[0].says()}",
+        members=members,
+        probe=args.probe or min((m.nodeid for m in members), key=len),
+        matrix=tuple(args.matrix) if args.matrix else None,
+    )
+
+
+def _plan_from_logs(args: Namespace, checkout: Path) -> opening.Opening:
+    from debug_spyre.core.triage.grouping import group
+    from debug_spyre.edge.logs_reader import read_logs
+
+    paths = tuple(Path(p) for p in args.logs)
+    evidence = read_logs(paths, checkout=checkout)
+    clusters = [_cluster_json(c) for c in group(evidence)]
+    if not clusters:
+        raise BadInputError("these logs show no failure", next=f"debug-spyre triage --from {args.logs[0]}")
+    wanted = args.cluster or ("c1" if len(clusters) == 1 else None)
+    cluster = (
+        next((c for c in clusters if wanted in (c["id"], c["id"].removeprefix("c"), c["slug"])), None)
+        if wanted
+        else _by_slug(clusters, args.slug or "SLUG")
+    )
+    if cluster is None:
+        raise UsageError(f"there is no cluster {wanted!r}", next=f"debug-spyre triage --from {args.logs[0]}")
+    return _plan_from_cluster(
+        args,
+        cluster,
+        matrix=tuple(args.matrix) if args.matrix else None,
+        source=", ".join(map(str, paths)),
+        logs_read=paths,
+    )
+
+
+def _cluster_json(cluster: Cluster) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {**asdict(cluster), "nodeids": list(cluster.nodeids)}
+
+
+def _member(args: Namespace, nodeid: str) -> Member:
+    if args.falls_back:
+        return Member(nodeid, "falls-back", op=args.falls_back)
+    if args.slower is not None:
+        return Member(nodeid, "slower", seconds=args.slower)
+    return Member(nodeid)
+
+
+def _over_ssh(html: Path) -> list[str]:
+    connection = os.environ.get("SSH_CONNECTION", "").split()
+    if len(connection) < 3:
+        return []
+    serve = f"python3 -m http.server 8765 --bind 127.0.0.1 --directory {html.parent}"
+    return [f"to see it: ssh -L 8765:127.0.0.1:8765 {connection[2]} '{serve}', then http://127.0.0.1:8765/{html.name}"]
+
+
+def _past(logs: Path) -> list[Session]:
+    past = []
+    for folder in workspace.session_folders(logs):
+        try:
+            past.append(workspace.load_session(folder))
+        except BadInputError:
+            continue
+    return past
+
+
+def _say_similar(found: Similar) -> str:
+    lesson = found.cause or found.fixed_by or "no retrospective"
+    return clip(f"similar: {found.stem} ({found.status}; {found.why}): {lesson}")
+
+
+def _status_arguments(parser: ArgumentParser) -> None:
+    add_session_argument(parser)
+    parser.add_argument("--brief", action="store_true", help="a few facts, for after a compaction")
+    parser.add_argument("--all", action="store_true", help="all sessions of this checkout, a line each")
+    parser.add_argument("--watch", action="store_true", help="stay and show changes (a terminal)")
+
+
+def _status(args: Namespace) -> int:
+    if args.all:
+        return _status_all(args)
+    folder = the_session(args)
+    if args.watch:
+        return _watch(folder)
+    session, evidence = _load(folder)
+    html = str(folder.html)
+    lines = brief(session, page=html) if args.brief else overview(session, evidence, page=html)
+    answer(lines, _status_json(session, evidence, folder), as_json=args.json)
+    return 0
+
+
+def _load(folder: Folder) -> tuple[Session, dict[str, Evidence]]:
+    reading = folder.journal.read()
+    if reading.torn:
+        warn(f"the last line of {folder.journal.path} was torn by a crash and is left out")
+    session = workspace.load_session(folder)
+    return session, all_evidence(folder, session)
+
+
+def _status_json(session: Session, evidence: dict[str, Evidence], folder: Folder) -> dict[str, Any]:
+    return {
+        "session": session.stem,
+        "slug": session.slug,
+        "status": session.status.value,
+        "symptom": session.symptom,
+        "members": [{"nodeid": m.nodeid, "predicate": m.says()} for m in session.members],
+        "probe": session.probe,
+        "summary": session.summaries[-1].text if session.summaries else None,
+        "hypotheses": [
+            {"number": h.number, "text": h.text, "status": h.status.value, "outcome": h.outcome}
+            for h in session.hypotheses
+        ],
+        "running": [r.id for r in session.runs.values() if not r.is_finished],
+        "concerns": [{"code": c.code, "text": c.text, "next": c.next} for c in concerns(session, evidence)],
+        "gate": session.validation.gate if session.validation else None,
+        "updated": session.updated_at,
+        "log": str(folder.html),
+    }
+
+
+def _status_all(args: Namespace) -> int:
+    logs = workspace.logs_folder(workspace.find_checkout())
+    rows = []
+    for folder in workspace.session_folders(logs):
+        try:
+            session = workspace.load_session(folder)
+            rows.append({"session": folder.stem, "status": session.status.value, "symptom": session.symptom})
+        except BadInputError as error:
+            rows.append({"session": folder.stem, "status": "unreadable", "symptom": error.what})
+    lines = [clip(f"{r['status']:13s} {r['session']}  {r['symptom']}") for r in rows] or ["no sessions yet"]
+    answer(lines, {"sessions": rows}, as_json=args.json)
+    return 0
+
+
+def _watch(folder: Folder) -> int:
+    last = None
+    while True:
+        session, evidence = _load(folder)
+        if session.last_seq != last:
+            last = session.last_seq
+            answer(["\x1b[2J\x1b[H" + "\n".join(overview(session, evidence, page=str(folder.html)))], {}, as_json=False)
+        if session.status is not Status.INVESTIGATING:
+            return 0
+        time.sleep(WATCH_SECONDS)
+
+
+def _similar(args: Namespace) -> int:
+    folder = the_session(args)
+    session = workspace.load_session(folder)
+    found = find_similar(session.cluster, _past(folder.path.parent), except_stem=folder.stem)
+    lines = []
+    for past in found:
+        lines.append(_say_similar(past))
+        lines += [clip(f"  fixed by: {past.fixed_by}")] if past.fixed_by else []
+        lines += [clip(f"  wasted effort: {past.wasted}")] if past.wasted else []
+    data = {"similar": [{name: getattr(s, name) for name in s.__slots__} for s in found]}
+    answer(lines or ["no past session of this checkout looks like this one"], data, as_json=args.json)
+    return 0 if found else 1
+
+
+VERBS = {
+    "open": Verb(_open_arguments, _open, "debug-spyre open --cluster c1"),
+    "status": Verb(_status_arguments, _status, "debug-spyre status"),
+    "similar": Verb(add_session_argument, _similar, "debug-spyre similar"),
+}
