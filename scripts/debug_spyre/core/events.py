@@ -236,6 +236,7 @@ class TreeReverted(Event):
     patch: str | None
     files: tuple[str, ...]
     digest: str
+    patched: str | None = None  # digest of the tree that the patch was taken from: start + patch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -271,7 +271,7 @@ def _probe(session: Session, event: ev.ProbeChosen) -> Session:
 
 
 def _reverted(session: Session, event: ev.TreeReverted) -> Session:
-    revert = Revert(event.patch, event.files, event.digest, event.at, event.seq)
+    revert = Revert(event.patch, event.files, event.digest, event.at, event.seq, event.patched)
     return replace(session, reverts=(*session.reverts, revert))
 
 

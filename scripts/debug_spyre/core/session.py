@@ -199,6 +199,7 @@ class Revert:
     digest: str
     at: str
     seq: int
+    patched: str | None = None  # digest of the tree before it: start + patch
 
 
 @dataclass(frozen=True, slots=True)
