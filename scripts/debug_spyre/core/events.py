@@ -323,7 +323,15 @@ class UnknownEvent(Event):
     original: dict[str, Any]
 
 
-KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in list(Event.__subclasses__()) if cls is not UnknownEvent}
+# Event.__subclasses__() would also give the classes as they were before slots were added.
+KINDS: dict[str, type[Event]] = {
+    cls.kind: cls
+    for cls in list(globals().values())
+    if isinstance(cls, type) and issubclass(cls, Event) and cls not in (Event, UnknownEvent)
+}
+
+
+_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 
 
 class EventFormatError(ValueError):
@@ -337,8 +345,8 @@ def to_line(event: Event) -> str:
     body = asdict(event)
     head = {"v": VERSION, "seq": body.pop("seq"), "at": body.pop("at"), "by": body.pop("by"), "kind": event.kind}
     text = json.dumps(head | body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # U+2028 and lone surrogates would break readers that split on Unicode line ends or demand UTF-8
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    # Readers that split on Unicode line ends must see one line; lone surrogates are not UTF-8.
+    return text.encode("utf-8", "replace").decode("utf-8").translate(_LINE_ENDS)
 
 
 def from_line(line: str) -> Event:

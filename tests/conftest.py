@@ -1,0 +1,38 @@
+"""What all tests share: a home of their own, and names that break careless code."""
+
+import os
+
+import pytest
+
+HOSTILE = [
+    "plain",
+    "with space",
+    "quote\"and'apostrophe",
+    "a::b[c(d=1,e)]",
+    "</script><img src=x onerror=alert(1)>",
+    "ünï-☃-\u202eRTL",
+    "back`tick$(id);|&\\",
+    "esc\x1b[31mred",
+    "new\nline\ttab",
+    "{{ 7*7 }}{% raw %}",
+]
+
+
+@pytest.fixture(params=HOSTILE, ids=range(len(HOSTILE)))
+def hostile(request):
+    """One name that breaks careless code."""
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def own_surroundings(monkeypatch, tmp_path_factory):
+    """No test sees the session of whoever runs it, nor the host's card, lock or home."""
+    for name in list(os.environ):
+        if name.startswith(("DEBUG_SPYRE_", "SPYRE_", "CLAUDE", "PYTEST_ADDOPTS")) and name != "DEBUG_SPYRE_FUZZ":
+            monkeypatch.delenv(name)
+    private = tmp_path_factory.mktemp("surroundings")
+    monkeypatch.setenv("DEBUG_SPYRE_LOCK_DIR", str(private / "locks"))
+    monkeypatch.setenv("DEBUG_SPYRE_DEVICES", str(private / "device"))
+    monkeypatch.setenv("SPYRE_SIM_DEVICE", str(private / "device"))
+    monkeypatch.setenv("HOME", str(private))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
