@@ -1,0 +1,349 @@
+"""pytest plugin: one JSON line per event, written at once, so that a run that dies still says how far it came.
+
+Standard library and pytest only; inert unless DEBUG_SPYRE_RESULTS names the file. It changes no outcome: a fault of
+its own becomes a `recorder_fault` line. Nothing is patched, nothing is imported for the target's sake.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import sys
+import time
+import types
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import debug_spyre_tensors  # type: ignore[import-not-found]  # beside this file, on the child's path
+import pytest
+
+TEXT_LIMIT = 64 * 1024
+MESSAGE_LIMIT = 16 * 1024
+MAX_CHAIN = 12
+MAX_FRAMES = 80
+_HARNESS = ("/_pytest/", "/pluggy/")
+_WRAPPED = ("inner_exception", "original_exception", "orig_exception")
+_NUMBER = r"([-+]?(?:\d[\d.,]*(?:e[-+]?\d+)?|nan|inf))"
+_MISMATCHED = re.compile(r"Mismatched elements: (\d+) / (\d+)")
+_EXCEED = re.compile(r"(\d+)(?: / (\d+))? elements exceed")
+_MAX_ABS = re.compile(r"(?:Greatest|Max) absolute difference(?: among violations)?: " + _NUMBER, re.IGNORECASE)
+_MAX_REL = re.compile(r"(?:Greatest|Max) relative difference(?: among violations)?: " + _NUMBER, re.IGNORECASE)
+_SCALAR_ABS = re.compile(r"^Absolute difference: " + _NUMBER, re.IGNORECASE | re.MULTILINE)
+_SCALAR_REL = re.compile(r"^Relative difference: " + _NUMBER, re.IGNORECASE | re.MULTILINE)
+_INDEX = re.compile(r"absolute difference: \S+ at index (\([\d, ]*\)|\d+)", re.IGNORECASE)
+
+
+def pytest_configure(config: Any) -> None:
+    """Start recording where asked to; a worker of xdist records nothing."""
+    where = os.environ.get("DEBUG_SPYRE_RESULTS")
+    if not where or hasattr(config, "workerinput"):
+        return
+    if getattr(config.option, "numprocesses", None) or getattr(config.option, "dist", "no") not in {"no", None}:
+        raise pytest.UsageError("debug-spyre: xdist starts several processes, and the card takes one (take -n away)")
+    recorder = Recorder(Path(where), config)
+    config.pluginmanager.register(recorder, "debug_spyre_recording")
+
+
+def _guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """A fault of ours is recorded and never reaches the target's test."""
+
+    @functools.wraps(hook)
+    def safely(self: Recorder, *args: Any) -> Any:
+        try:
+            return hook(self, *args)
+        except Exception as error:  # noqa: BLE001  whatever it is, the test goes on
+            self.write({"e": "recorder_fault", "hook": hook.__name__, "error": _message(error)[:500]})
+            return None
+
+    return safely
+
+
+class Recorder:
+    """Writes what happens to the results file, one line an event, each with one write."""
+
+    def __init__(self, where: Path, config: Any) -> None:
+        self.config = config
+        self.pid = os.getpid()
+        self.current: str | None = None
+        self.deselected: list[str] = []
+        self.seen: dict[tuple[str, str], dict[str, Any]] = {}
+        self.keeper = debug_spyre_tensors.Keeper(where.parent)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self.descriptor = os.open(where, flags, 0o600)
+        if not config.pluginmanager.hasplugin("warnings"):
+            self.listen_to_warnings()
+
+    def write(self, event: dict[str, Any]) -> None:
+        """One line; a full disk or a closed file loses our line, never the test."""
+        if os.getpid() != self.pid:
+            return  # a forked child of a test: its parent reports
+        try:
+            text = json.dumps(event, ensure_ascii=False, allow_nan=False, default=str)
+            os.write(self.descriptor, text.encode("utf-8", "replace") + b"\n")
+        except (OSError, ValueError):
+            return
+
+    def listen_to_warnings(self) -> None:
+        """With `-p no:warnings` nobody calls us: listen where Python shows warnings, and pass them on."""
+        shown = warnings.showwarning
+
+        def show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any, **named: Any
+        ) -> None:
+            self.write(_warning(message, category, filename, lineno, when="runtest", nodeid=self.current))
+            shown(message, category, filename, lineno, *rest, **named)
+
+        warnings.showwarning = show
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: Any) -> None:
+        """The run's first line."""
+        self.write(
+            {
+                "e": "session_start",
+                "at": time.time(),
+                "pytest": pytest.__version__,
+                "python": sys.version.split()[0],
+                "pid": self.pid,
+                "rootdir": str(session.config.rootpath),
+                "args": [str(arg) for arg in session.config.invocation_params.args],
+            }
+        )
+
+    def pytest_deselected(self, items: Any) -> None:
+        """Ids that a filter took out."""
+        self.deselected += [item.nodeid for item in items]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: Any) -> None:
+        """The scope: what will run, in order."""
+        ids = [item.nodeid for item in session.items]
+        self.write({"e": "collected", "ids": ids, "deselected": self.deselected})
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """A test begins: should the process die, this line names it."""
+        self.current = nodeid
+        self.write({"e": "start", "nodeid": nodeid, "at": time.time()})
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Generator[None, Any, None]:
+        """While the exception is at hand: its chain, its numbers, the tensors that were compared."""
+        yield
+        self.look(item, call)
+
+    @_guarded
+    def look(self, item: Any, call: Any) -> None:
+        """Read the exception; the report's own line is written when pytest reports it."""
+        mode = compile_mode() if call.when == "call" else None
+        if mode is not None:
+            self.write({"e": "mode", "nodeid": item.nodeid, "compile_mode": mode})
+        if call.excinfo is None:
+            return
+        facts = exception_facts(call.excinfo.value)
+        self.seen[item.nodeid, call.when] = facts
+        if call.when == "call" and not call.excinfo.errisinstance(pytest.skip.Exception):
+            kept = self.keeper.keep(item, call.excinfo.value, facts["mismatch"] is not None)
+            if kept:
+                self.write({"e": "tensors", "nodeid": item.nodeid, **kept})
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """One line per phase that ended."""
+        self.report(report)
+
+    @_guarded
+    def report(self, report: Any) -> None:
+        """Write the report of one phase."""
+        facts = self.seen.pop((report.nodeid, report.when), {"exceptions": [], "mismatch": None})
+        text = report.longreprtext if report.longrepr else ""
+        self.write(
+            {
+                "e": "report" if report.outcome in {"passed", "failed", "skipped"} else report.outcome,
+                "nodeid": report.nodeid,
+                "phase": report.when,
+                "outcome": report.outcome,
+                "seconds": round(float(report.duration), 6),
+                "wasxfail": _optional_text(getattr(report, "wasxfail", None)),
+                "strict_xpass": report.failed and text.startswith("[XPASS(strict)]"),
+                "text": clip(text, TEXT_LIMIT),
+                **facts,
+                "sections": [[str(title), clip(str(body), TEXT_LIMIT)] for title, body in report.sections],
+            }
+        )
+        if report.when == "teardown":
+            self.current = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
+        """Keep the exception of a collection error; those of tests are seen above."""
+        if not hasattr(report, "when"):
+            self.collect_error(node, call, report)
+
+    @_guarded
+    def collect_error(self, node: Any, call: Any, report: Any) -> None:
+        """A module that can't be collected."""
+        facts = exception_facts(call.excinfo.value) if call.excinfo else {"exceptions": [], "mismatch": None}
+        self.write(
+            {
+                "e": "report",
+                "nodeid": report.nodeid or node.nodeid,
+                "phase": "collect",
+                "outcome": "failed",
+                "seconds": round(float(call.duration), 6),
+                "wasxfail": None,
+                "strict_xpass": False,
+                "text": clip(report.longreprtext, TEXT_LIMIT),
+                **facts,
+                "sections": [],
+            }
+        )
+
+    def pytest_warning_recorded(self, warning_message: Any, when: str, nodeid: str) -> None:
+        """A warning with the test it fell in: FallbackWarning above all."""
+        self.warning(warning_message, when, nodeid)
+
+    @_guarded
+    def warning(self, seen: Any, when: str, nodeid: str) -> None:
+        """Write one warning."""
+        self.write(_warning(seen.message, seen.category, seen.filename, seen.lineno, when=when, nodeid=nodeid or None))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: Any) -> None:
+        """The run's last line: it came to its end."""
+        self.write({"e": "session_finish", "exit": int(exitstatus), "at": time.time()})
+
+
+def _warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *, when: str, nodeid: str | None
+) -> dict[str, Any]:
+    name = f"{category.__module__}.{category.__qualname__}".removeprefix("builtins.")
+    return {
+        "e": "warning",
+        "nodeid": nodeid,
+        "category": name,
+        "message": clip(str(message), MESSAGE_LIMIT),
+        "file": filename,
+        "line": lineno,
+        "when": when,
+    }
+
+
+def exception_facts(error: BaseException) -> dict[str, Any]:
+    """The chain of exceptions, outermost first, and the comparison's numbers where its message has them."""
+    chain = list(_chain(error))
+    mismatch = next((m for m in (mismatch_of(_message(link)) for link in chain) if m), None)
+    return {
+        "exceptions": [
+            {"cls": _class_name(link), "message": clip(_message(link), MESSAGE_LIMIT), "frames": _frames(link)}
+            for link in chain
+        ],
+        "mismatch": mismatch,
+    }
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen and len(seen) < MAX_CHAIN:
+        seen.add(id(link))
+        yield link
+        link = _cause(link)
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    for name in _WRAPPED:
+        inner = getattr(error, name, None)
+        if isinstance(inner, BaseException):
+            return inner
+    members = getattr(error, "exceptions", None)
+    if isinstance(members, tuple) and members and isinstance(members[0], BaseException):
+        return members[0]
+    if error.__cause__ is not None:
+        return error.__cause__
+    return None if error.__suppress_context__ else error.__context__
+
+
+def _frames(error: BaseException) -> list[dict[str, Any]]:
+    found = []
+    trace: types.TracebackType | None = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        found.append({"file": code.co_filename, "line": trace.tb_lineno, "name": code.co_name})
+        trace = trace.tb_next
+    own = [n for n, frame in enumerate(found) if not any(part in str(frame["file"]) for part in _HARNESS)]
+    kept = found[own[0] :] if own else found
+    return kept if len(kept) <= MAX_FRAMES else kept[: MAX_FRAMES // 4] + kept[-(MAX_FRAMES * 3 // 4) :]
+
+
+def _class_name(error: BaseException) -> str:
+    return f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as fault:  # noqa: BLE001  an exception whose own text fails
+        return f"(the message can't be shown: {type(fault).__name__})"
+
+
+def mismatch_of(text: str) -> dict[str, Any] | None:
+    """The numbers of a failed comparison, as torch.testing, numpy or an outlier count put them."""
+    count, exceed = _MISMATCHED.search(text), _EXCEED.search(text)
+    largest, relative = _MAX_ABS.search(text), _MAX_REL.search(text)
+    if not count and not exceed:
+        largest, relative = largest or _SCALAR_ABS.search(text), relative or _SCALAR_REL.search(text)
+        if not largest:
+            return None
+    counted = count or exceed
+    index = _INDEX.search(text)
+    return {
+        "mismatched": int(counted[1]) if counted else 1,
+        "total": (int(counted[2]) if counted[2] else None) if counted else 1,
+        "max_abs": _number(largest),
+        "max_rel": _number(relative),
+        "index": [int(n) for n in re.findall(r"\d+", index[1])] if index else None,
+    }
+
+
+def _number(found: re.Match[str] | None) -> float | str | None:
+    if found is None:
+        return None
+    try:
+        value = float(found[1].rstrip(".,"))
+    except ValueError:
+        return None
+    if value != value:  # noqa: PLR0124  NaN
+        return "nan"
+    return value if abs(value) != float("inf") else ("inf" if value > 0 else "-inf")
+
+
+def compile_mode() -> str | None:
+    """The compilation mode of the vLLM config that is active now; None where vLLM is not loaded or none is set.
+
+    The mode NONE and a mode that is None are two things: both are given by name.
+    """
+    for name in ("vllm.config.vllm", "vllm.config"):
+        module = sys.modules.get(name)
+        config = getattr(module, "_current_vllm_config", None) if module else None
+        compilation = getattr(config, "compilation_config", None)
+        if compilation is not None:
+            mode = getattr(compilation, "mode", getattr(compilation, "level", None))
+            return str(getattr(mode, "name", mode))
+    return None
+
+
+def clip(text: str, limit: int) -> str:
+    """The text, its middle cut out where it is too long: the end tells most."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit // 4, limit - limit // 4
+    return f"{text[:head]}\n[... {len(text) - limit} characters cut ...]\n{text[-tail:]}"
+
+
+def _optional_text(value: Any) -> str | None:
+    return None if value is None else str(value)
