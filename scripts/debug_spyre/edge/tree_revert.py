@@ -1,0 +1,247 @@
+"""Putting the checkout's files back to the snapshot: the patch first, then file by file, resumable after a kill.
+
+A half-way operation of git or a moved HEAD refuses before anything is touched.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.errors import EnvironmentTroubleError, RefusedError
+from debug_spyre.edge.files import write_atomically
+from debug_spyre.edge.tree import START, Change, Start, changes_since, load_start, patch_of
+from debug_spyre.edge.tree_git import git, half_way, head_of, index_entries
+from debug_spyre.edge.tree_patch import BlobStore
+from debug_spyre.edge.tree_scan import EXECUTABLE, LINK, Entry, digest_of, scan
+
+PENDING = "revert-pending.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """What was put back (or would be, `dry`), and the digests before and after."""
+
+    changes: tuple[Change, ...]
+    patch: Path | None
+    patched: str
+    digest: str
+    dry: bool = False
+    resumed: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths, printable."""
+        return tuple(c.name.encode("utf-8", "backslashreplace").decode() for c in self.changes)
+
+
+def revert(
+    checkout: Path, tree: dict[str, Any], folder: Path, *, dry_run: bool = False, head_moved: bool = False
+) -> Reverted:
+    """Put the files back to what they were at `open`; the patch is saved in `folder` before the first is touched.
+
+    Call `finish` once the revert is in the journal.
+
+    Raises:
+        RefusedError: git is half-way through an operation, or HEAD is another commit than at `open`.
+        EnvironmentTroubleError: a file can't be written; a repeated call goes on from there.
+    """
+    start = load_start(tree, folder)
+    with _one_at_a_time(start):
+        _refuse_half_way(checkout, start, head_moved=head_moved)
+        changes = changes_since(checkout, start)
+        before = digest_of(scan(checkout, algorithm=start.algorithm))
+        if dry_run:
+            return Reverted(changes, None, before, before, dry=True)
+        pending = _pending(folder, changes)
+        if pending is None:
+            patch = _save_patch(folder, patch_of(checkout, start, changes))
+            pending = _remember(folder, changes, patch, before)
+        _put_back(checkout, start, changes, index=head_of(checkout) == start.head)
+        after = digest_of(scan(checkout, algorithm=start.algorithm))
+        _check(checkout, start, after, expected=tree.get("digest"), head_moved=head_moved)
+        everything = tuple(_from_json(item) for item in pending["changes"])
+        patch_path = folder / pending["patch"] if pending["patch"] else None
+        return Reverted(everything, patch_path, pending["patched"], after, resumed=len(changes) < len(everything))
+
+
+def finish(folder: Path) -> None:
+    """The revert is in the journal: forget that it was under way."""
+    (folder / PENDING).unlink(missing_ok=True)
+
+
+def _refuse_half_way(checkout: Path, start: Start, *, head_moved: bool) -> None:
+    state = half_way(checkout)
+    if state is not None and state != start.half_way:
+        raise RefusedError(
+            f"git is in the middle of {state}; nothing was changed",
+            next="end or abort it in git, then debug-spyre revert",
+        )
+    head = head_of(checkout)
+    if head != start.head and not head_moved:
+        was, now = (str(name or "no commit")[:10] for name in (start.head, head))
+        raise RefusedError(
+            f"HEAD was {was} at open and is {now} now; putting the files back would write over that; nothing was changed",
+            next=f"git switch back to {was}, or debug-spyre revert --head-moved to put the files back all the same",
+        )
+
+
+def _pending(folder: Path, changes: tuple[Change, ...]) -> dict[str, Any] | None:
+    """The record of a revert that was killed, if what is left to do belongs to it."""
+    try:
+        data: dict[str, Any] = json.loads((folder / PENDING).read_text(encoding="utf-8"))
+        known = {change.path: change for change in map(_from_json, data["changes"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if any(known.get(change.path) != change for change in changes):
+        return None
+    return data
+
+
+def _remember(folder: Path, changes: tuple[Change, ...], patch: Path | None, before: str) -> dict[str, Any]:
+    data = {
+        "patch": patch.name if patch else None,
+        "patched": before,
+        "changes": [_to_json(change) for change in changes],
+    }
+    write_atomically(folder / PENDING, json.dumps(data), mode=0o600)
+    return data
+
+
+def _to_json(change: Change) -> list[Any]:
+    def entry(found: Entry | None) -> list[Any] | None:
+        return None if found is None else [found.mode, found.sha, found.size]
+
+    return [change.name, entry(change.before), entry(change.after)]
+
+
+def _from_json(item: list[Any]) -> Change:
+    name, before, after = item
+    return Change(os.fsencode(name), Entry(*before) if before else None, Entry(*after) if after else None)
+
+
+def _save_patch(folder: Path, patch: bytes) -> Path | None:
+    if not patch:
+        return None
+    number = 1
+    while (target := folder / (f"fix-{number}.patch" if number > 1 else "fix.patch")).exists():
+        if target.read_bytes() == patch:
+            return target
+        number += 1
+    write_atomically(target, patch, mode=0o600)
+    return target
+
+
+def _put_back(checkout: Path, start: Start, changes: tuple[Change, ...], *, index: bool) -> None:
+    store = BlobStore(start.objects, checkout)
+    contents = {c.path: store.read(c.before.sha) for c in changes if c.before and c.before.sha}
+    for change in (c for c in changes if c.before is None):
+        _remove(checkout, change.path)
+    for change in changes:
+        if change.before is not None:
+            _write(checkout, change.path, change.before, contents[change.path])
+    if index:
+        _put_index_back(checkout, start, changes)
+
+
+def _remove(checkout: Path, path: bytes) -> None:
+    root = os.fsencode(checkout)
+    place = root + b"/" + path
+    try:
+        os.unlink(place)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _cannot(path, error) from error
+    folder = os.path.dirname(place)
+    while folder != root:
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return
+        folder = os.path.dirname(folder)
+
+
+def _write(checkout: Path, path: bytes, entry: Entry, data: bytes) -> None:
+    place = os.fsencode(checkout) + b"/" + path
+    folder = os.path.dirname(place)
+    temporary = None
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=b".debug-spyre-", dir=folder)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data if entry.mode != LINK else b"")
+            os.fchmod(stream.fileno(), _permissions(place, executable=entry.mode == EXECUTABLE))
+        if entry.mode == LINK:
+            os.unlink(temporary)
+            os.symlink(data, temporary)
+        if os.path.isdir(place) and not os.path.islink(place):
+            os.rmdir(place)
+        os.replace(temporary, place)
+    except OSError as error:
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+        raise _cannot(path, error) from error
+
+
+def _permissions(place: bytes, *, executable: bool) -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    mode = 0o666 & ~mask
+    with suppress(OSError):
+        info = os.lstat(place)
+        if stat.S_ISREG(info.st_mode):
+            mode = stat.S_IMODE(info.st_mode) & 0o666
+    return mode | ((mode & 0o444) >> 2) if executable else mode
+
+
+def _put_index_back(checkout: Path, start: Start, changes: tuple[Change, ...]) -> None:
+    """The index entries of the files that were put back, as they were at `open`; no other entry is touched."""
+    now, lines = index_entries(checkout), []
+    for change in changes:
+        was, is_now = start.index.get(change.path), now.get(change.path)
+        if was == is_now:
+            continue
+        mode, name = was or ("0", "0" * (64 if start.algorithm == "sha256" else 40))
+        lines.append(b"%s %s\t%s\0" % (mode.encode(), name.encode(), change.path))
+    if lines:
+        git(checkout, "update-index", "-z", "--index-info", stdin=b"".join(lines))
+
+
+def _check(checkout: Path, start: Start, after: str, *, expected: str | None, head_moved: bool) -> None:
+    left = changes_since(checkout, start)
+    if not left and (after == expected or head_moved):
+        return
+    named = f"{len(left)} files still differ, {left[0].name!r} first" if left else f"digest {after}, not {expected}"
+    raise EnvironmentTroubleError(
+        f"the tree is not yet as it was at open: {named}; the patch is saved",
+        next="end what writes there, then debug-spyre revert",
+    )
+
+
+def _cannot(path: bytes, error: OSError) -> EnvironmentTroubleError:
+    return EnvironmentTroubleError(
+        f"cannot put back {os.fsdecode(path)!r}: {error.strerror or error}; the patch is saved, the rest is as it was",
+        next="make it writable, then debug-spyre revert goes on from there",
+    )
+
+
+@contextmanager
+def _one_at_a_time(start: Start) -> Iterator[None]:
+    with (start.place / START).open("rb") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RefusedError(
+                "another revert of this session is under way", next="wait for it, then debug-spyre revert"
+            ) from error
+        yield

@@ -1,0 +1,103 @@
+"""revert: the working files back to what they were at `open`, the patch saved first."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+from pathlib import Path
+
+from debug_spyre.core.errors import RefusedError
+from debug_spyre.core.events import ArtifactSaved, Event, TreeReverted
+from debug_spyre.core.session import Run, Session
+from debug_spyre.edge.files import sha256_of
+from debug_spyre.edge.tree_revert import Reverted, finish, revert
+from debug_spyre.edge.workspace import Folder, load_session
+from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.here import add_session_argument, after_change, the_session
+from debug_spyre.verbs.verb import Verb
+
+SHOWN = 6
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="say what would change, change nothing")
+    parser.add_argument(
+        "--head-moved", action="store_true", help="HEAD moved on purpose; put the files back all the same"
+    )
+    add_session_argument(parser)
+
+
+def _revert(args: Namespace) -> int:
+    folder = the_session(args)
+    session = load_session(folder)
+    if not args.dry_run:
+        _refuse_while_running(session)
+    done = revert(Path(session.checkout), session.tree, folder.path, dry_run=args.dry_run, head_moved=args.head_moved)
+    if not done.dry:
+        _record(folder, done)
+        after_change(folder)
+    answer(_says(done), _json(folder, done), as_json=args.json)
+    return 0
+
+
+def _refuse_while_running(session: Session) -> None:
+    for run in session.runs.values():
+        if not run.is_finished and _is_alive(run):
+            raise RefusedError(
+                f"{run.id} ({run.name or run.verb}) is running; reverting would change the tree under it",
+                next=f"debug-spyre wait {run.id}, then debug-spyre revert",
+            )
+
+
+def _is_alive(run: Run) -> bool:
+    return run.supervisor is not None and os.path.exists(f"/proc/{run.supervisor}")
+
+
+def _record(folder: Folder, done: Reverted) -> None:
+    def events(_known: tuple[Event, ...]) -> Iterable[Event]:
+        if done.patch is not None:
+            yield ArtifactSaved(
+                path=done.patch.name,
+                sha256=sha256_of(done.patch),
+                size=done.patch.stat().st_size,
+                note=f"what the session changed in {len(done.changes)} files; git apply puts it on again",
+            )
+        yield TreeReverted(
+            patch=done.patch.name if done.patch else None,
+            files=done.files,
+            digest=done.digest,
+            patched=done.patched,
+        )
+
+    folder.journal.append_with(events)
+    finish(folder.path)
+
+
+def _says(done: Reverted) -> list[str]:
+    if not done.changes:
+        return [f"nothing to revert: the tree is as it was at open (digest {done.digest})"]
+    what = "would be put back" if done.dry else "put back"
+    lines = [f"{len(done.changes)} files {what} to what they were at open:"]
+    for change, name in list(zip(done.changes, done.files, strict=True))[:SHOWN]:
+        undo = {"created": "removed", "deleted": "restored", "edited": "restored"}[change.what]
+        lines.append(f"  {change.what}: {name[-60:]} ({undo})")
+    if len(done.changes) > SHOWN:
+        lines.append(f"  and {len(done.changes) - SHOWN} more")
+    if done.dry:
+        return [*lines, "edits of anybody since open count; the patch is saved first", "  next: debug-spyre revert"]
+    return [*lines, f"patch: {done.patch}", f"tree {done.patched} -> {done.digest}"]
+
+
+def _json(folder: Folder, done: Reverted) -> dict[str, object]:
+    return {
+        "session": folder.stem,
+        "dry_run": done.dry,
+        "files": [{"path": name, "was": c.what} for c, name in zip(done.changes, done.files, strict=True)],
+        "patch": str(done.patch) if done.patch else None,
+        "patched_digest": done.patched,
+        "digest": done.digest,
+    }
+
+
+VERBS = {"revert": Verb(_arguments, _revert, "debug-spyre revert --dry-run")}
