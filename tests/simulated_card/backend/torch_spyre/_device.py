@@ -1,0 +1,81 @@
+"""The device file: one process holds it from its first device op until it ends, and so do children that inherit the descriptor."""
+
+import datetime
+import fcntl
+import json
+import os
+import sys
+import tempfile
+
+from .constants import DEVICE_VARIABLE
+
+_state = {"fd": None, "pid": None}
+
+
+def path():
+    """The file that stands for /dev/vfio/N."""
+    return os.environ.get(DEVICE_VARIABLE) or os.path.join(tempfile.gettempdir(), f"simulated-vfio-{os.getuid()}")
+
+
+def holds():
+    """Whether this process (or the one it was forked from) has the card open."""
+    return _state["fd"] is not None
+
+
+def in_bad_fork():
+    """Whether this is a forked child of a process that had the runtime up."""
+    return _state["fd"] is not None and _state["pid"] != os.getpid()
+
+
+def ras(name, *, category, code, description, message, **more):
+    """Report one RAS event on stderr and give back its JSON text."""
+    event = {
+        "Device": path(),
+        "action": "information" if category == "configuration" else "reset",
+        "category": category,
+        "code": code,
+        "description": description,
+        "message": message,
+        "name": name,
+        "severity": "ERROR",
+        "type": "runtime_error",
+        **more,
+    }
+    text = json.dumps(event, sort_keys=True, separators=(",", ":"))
+    stamp = datetime.datetime.now().strftime("%d.%m.%Y %H:%M:%S.%f")
+    print(f"[unspecified]  ERRR {stamp} [{'ras_base.hpp':>30}:  74] {text}", file=sys.stderr, flush=True)
+    return text
+
+
+def open_once():
+    """Open the card for this process; a second process gets the error that the card gives."""
+    if _state["fd"] is not None:
+        if in_bad_fork():
+            raise RuntimeError(
+                "Cannot re-initialize Spyre in a forked process: start the process with 'spawn' instead."
+            )
+        return False
+    file = path()
+    fd = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise RuntimeError(
+            ras(
+                "RAS::VFIO::DeviceOpenFail",
+                category="configuration",
+                code="0x332b",
+                description="The card could not be opened; another process may own it.",
+                message="Failed to open the IBM Spyre VFIO device.",
+                errno="Device or resource busy",
+                step="Validate user environment configuration",
+            )
+        ) from None
+    os.set_inheritable(fd, True)  # as a descriptor that C++ opened
+    _state.update(fd=fd, pid=os.getpid())
+    return True
+
+
+def descriptor():
+    return _state["fd"]

@@ -1,0 +1,31 @@
+"""Kernels that the card has or lacks by the limitations it was given; their names are not constants for that reason."""
+
+import torch
+
+from torch_spyre import limits
+from torch_spyre.ops import eager, fallbacks
+from torch_spyre.execution.compile_once import compile_once
+
+aten = torch._ops.ops.aten
+
+
+def _kernel(name, op):
+    eager.compiled_names.add(name)
+    torch.library.register_kernel(name, ["spyre"])(compile_once(op))
+
+
+def register():
+    """Called at import; what is not registered gives torch's own error."""
+    if not limits.has("advanced_indexing"):
+        _kernel(aten.index.Tensor.name(), aten.index.Tensor)
+    if not limits.has("boolean_index_put"):
+        _kernel(aten.index_put.default.name(), aten.index_put.default)
+    if not limits.has("index_add"):
+        _kernel(aten.index_add.default.name(), aten.index_add.default)
+    if limits.has("index_copy_fallback"):
+        fallbacks.register_fallback_default([aten.index_copy.default])
+    else:
+        _kernel(aten.index_copy.default.name(), aten.index_copy.default)
+
+
+register()
