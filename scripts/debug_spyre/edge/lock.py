@@ -129,6 +129,8 @@ def acquire(
 ) -> Held:
     """Take the locks of all these cards, in sorted order. `wait`: None for ever, 0 not at all, else seconds.
 
+    `blocked` is called with the holder's words each time the lock is found taken; it may raise to give up.
+
     Raises:
         CardBusyError: somebody holds one after that time; EnvironmentTroubleError: no lock file can be had.
     """
@@ -206,7 +208,6 @@ def _own_place(folder: Path) -> Path:
 
 
 def _take(path: Path, deadline: float | None, wait: float | None, blocked: Callable[[str], None]) -> int:
-    told = ""
     while True:
         descriptor = _open(path)
         try:
@@ -229,9 +230,7 @@ def _take(path: Path, deadline: float | None, wait: float | None, blocked: Calla
                 details=(f"  lock: {path}",),
                 next="repeat the command with --wait 600, or look: debug-spyre lock",
             )
-        if words != told:
-            told = words
-            blocked(words)
+        blocked(words)
         time.sleep(POLL_SECONDS if wait is None or wait > 1 else 0.05)
 
 

@@ -1,0 +1,65 @@
+"""Which Python runs the target, chosen and said: never a plain `uv run`, which would take a local build away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from debug_spyre.core.errors import EnvironmentTroubleError
+from debug_spyre.edge.fingerprint import drift, site_packages
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """The words that start Python for a checkout, and why these."""
+
+    words: tuple[str, ...]
+    python: Path
+    why: str
+
+    @property
+    def packages(self) -> Path | None:
+        """Its site-packages."""
+        return site_packages(None if self.python == Path(sys.executable) else self.python)
+
+
+def choose(checkout: Path) -> Interpreter:
+    """The interpreter for the checkout.
+
+    Raises:
+        EnvironmentTroubleError: DEBUG_SPYRE_PYTHON names no program.
+    """
+    told = os.environ.get("DEBUG_SPYRE_PYTHON")
+    if told:
+        found = shutil.which(told)
+        if found is None:
+            raise EnvironmentTroubleError(
+                f"DEBUG_SPYRE_PYTHON={told} is no program that can be run", next="unset DEBUG_SPYRE_PYTHON"
+            )
+        return Interpreter((found,), Path(found), "DEBUG_SPYRE_PYTHON")
+    python = _project_python(checkout)
+    if python is not None:
+        return _for_project(checkout, python)
+    active = os.environ.get("VIRTUAL_ENV")
+    if active and (Path(active) / "bin/python").exists():
+        python = Path(active) / "bin/python"
+        return Interpreter((str(python),), python, "the active virtual environment; the checkout has no .venv")
+    return Interpreter((sys.executable,), Path(sys.executable), "the current interpreter; the checkout has no .venv")
+
+
+def _project_python(checkout: Path) -> Path | None:
+    folder = Path(os.environ.get("UV_PROJECT_ENVIRONMENT") or ".venv")
+    python = checkout / folder / "bin/python"
+    return python if python.exists() else None
+
+
+def _for_project(checkout: Path, python: Path) -> Interpreter:
+    reason = drift(checkout, site_packages(python)) if (checkout / "uv.lock").is_file() else None
+    uv = shutil.which("uv")
+    if reason and uv:
+        return Interpreter((uv, "run", "--no-sync", "python"), python, f"uv run --no-sync: {reason}")
+    name = os.path.relpath(python, checkout)
+    return Interpreter((str(python),), python, f"{name}, no sync: {reason}" if reason else f"{name} of the checkout")

@@ -1,0 +1,96 @@
+"""The command line and environment of one pytest run: interpreter, rules, recorder. Nothing is started here."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from debug_spyre.core import pytest_words
+from debug_spyre.core.errors import EnvironmentTroubleError, UsageError
+from debug_spyre.core.words import BASELINE
+from debug_spyre.edge.fingerprint import installed
+from debug_spyre.edge.interpreter import Interpreter, choose
+
+RECORDER = "debug_spyre_recorder"
+INSIDE = Path(__file__).resolve().parents[1] / "inside"
+VERBOSE = {"TORCH_SENDNN_LOG": "INFO", "DT_DEEPRT_VERBOSE": "1", "DTLOG_LEVEL": "info"}
+ERAS = ("ops/fallbacks.py", "fallbacks.py")  # newest first
+
+
+def pytest_command(
+    checkout: Path,
+    args: Sequence[str],
+    *,
+    name: str | None = None,
+    env: Mapping[str, str] | None = None,
+    plugins: Iterable[str] = (),
+    fallback_as_error: bool = False,
+    verbose_backend: bool = False,
+    known: Iterable[str] = (),
+    interpreter: Interpreter | None = None,
+    verb: str = "run",
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """(argv, environment overrides) of a pytest run in the checkout.
+
+    Raises:
+        UsageError: the rules refuse an argument; EnvironmentTroubleError: the filter's class can't be found.
+    """
+    pytest_words.check(args, known=known, verb=verb)
+    overrides = dict(env or {})
+    check_environment(overrides)
+    chosen = interpreter or choose(checkout)
+    words = [*chosen.words, "-m", "pytest"]
+    for plugin in (RECORDER, *plugins):
+        words += ["-p", plugin]
+    if fallback_as_error:
+        words += ["-W", f"error::{fallback_class(chosen)}"]
+    words += pytest_words.completed(args, tb="long" if name == BASELINE else "short")
+    if verbose_backend:
+        overrides = {**VERBOSE, **overrides}
+    return tuple(words), overrides
+
+
+def child_path(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """PYTHONPATH for the test process: our plugins' folder in front of what is there."""
+    before = (env or {}).get("PYTHONPATH") or os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([str(INSIDE), *([before] if before else [])])}
+
+
+def fallback_class(interpreter: Interpreter) -> str:
+    """The full path of FallbackWarning in the installed torch-spyre, found in its files without importing it.
+
+    Raises:
+        EnvironmentTroubleError: no torch-spyre, or no such class in it.
+    """
+    found = installed(interpreter.packages)
+    source = found.source if found else None
+    if source is not None:
+        for file in (*(source / era for era in ERAS), *sorted(source.rglob("*.py"))):
+            if file.is_file() and "class FallbackWarning(" in file.read_text(encoding="utf-8", errors="replace"):
+                parts = file.relative_to(source).with_suffix("").parts
+                return ".".join(("torch_spyre", *parts, "FallbackWarning"))
+    where = source or interpreter.packages or interpreter.python
+    raise EnvironmentTroubleError(
+        f"no FallbackWarning is defined under {where}", next="debug-spyre doctor shows which torch-spyre is installed"
+    )
+
+
+def check_environment(overrides: Mapping[str, str]) -> None:
+    """Arguments can also come by PYTEST_ADDOPTS: the same rules hold there.
+
+    Raises:
+        UsageError: they are refused.
+    """
+    text = overrides.get("PYTEST_ADDOPTS", os.environ.get("PYTEST_ADDOPTS", ""))
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return
+    try:
+        pytest_words.check(words)
+    except UsageError as error:
+        raise UsageError(
+            f"PYTEST_ADDOPTS: {error.what}", next="unset PYTEST_ADDOPTS, or take these words out"
+        ) from error

@@ -1,0 +1,184 @@
+"""A run's own folder, runs/<id>: what is to be done (job.json), how far it is (state.json), and whether anybody minds it.
+
+The supervisor holds a kernel lock on job.json for as long as it lives: no pid has to be trusted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError
+from debug_spyre.core.words import VERBOSE
+from debug_spyre.edge.files import PRIVATE, make_folder, write_atomically
+from debug_spyre.edge.journal import Journal
+
+RUNS = "runs"
+WAITING, RUNNING, READING, FINISHED, REFUSED = "waiting", "running", "reading", "finished", "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the supervisor has to do, as job.json holds it."""
+
+    run: str
+    folder: str
+    checkout: str
+    verb: str
+    name: str | None
+    argv: tuple[str, ...]
+    output: str
+    pytest_args: tuple[str, ...] | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    hypothesis: int | None = None
+    members_only: bool = False
+    timeout: float | None = None
+    stall: float | None = None
+    wait: float | None = None
+    plugins: tuple[str, ...] = ()
+    cards: str | None = None
+    reap: bool = False
+    expect_change: tuple[str, ...] = ()
+    python: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The folder of one run."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.path.name
+
+    @property
+    def owner(self) -> Path:
+        """The session's (or triage's) folder."""
+        return self.path.parent.parent
+
+    @property
+    def results(self) -> Path:
+        """What the recorder writes."""
+        return self.path / "results.jsonl"
+
+    @property
+    def evidence(self) -> Path:
+        """The whole evidence of the run."""
+        return self.path / "evidence.json"
+
+    @property
+    def job_file(self) -> Path:
+        """The job, and the file whose lock says that somebody minds it."""
+        return self.path / "job.json"
+
+    def job(self) -> Job:
+        """What was to be done.
+
+        Raises:
+            BadInputError: there is no job, or it can't be read.
+        """
+        try:
+            data = json.loads(self.job_file.read_text(encoding="utf-8"))
+            known = {name: data[name] for name in Job.__slots__ if name in data}
+            for name in ("argv", "pytest_args", "plugins", "expect_change", "notes"):
+                known[name] = tuple(known[name]) if known.get(name) is not None else None
+            return Job(**known)
+        except (OSError, ValueError, TypeError) as error:
+            raise BadInputError(f"{self.job_file} can't be read: {error}", next="debug-spyre status") from error
+
+    def state(self) -> dict[str, Any]:
+        """How far it is; empty where nothing was said yet."""
+        try:
+            found = json.loads((self.path / "state.json").read_text(encoding="utf-8"))
+            return found if isinstance(found, dict) else {}
+        except (OSError, ValueError):
+            return {}
+
+    def say(self, state: str, **facts: Any) -> None:
+        """Replace state.json."""
+        write_atomically(self.path / "state.json", json.dumps({"state": state, **facts}), mode=PRIVATE)
+
+    def is_minded(self) -> bool:
+        """A supervisor (or the caller that is starting one) lives."""
+        try:
+            descriptor = os.open(self.job_file, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+
+    def write_job(self, job: Job) -> int:
+        """Write job.json; returns its descriptor with the lock held, to be given to the supervisor."""
+        descriptor = os.open(self.job_file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        data = json.dumps(asdict(job), ensure_ascii=False).encode("utf-8", "surrogateescape")
+        if os.write(descriptor, data) != len(data):
+            os.close(descriptor)
+            raise EnvironmentTroubleError(f"{self.job_file} can't be written whole", next="free space on the disk")
+        return descriptor
+
+    def forget(self, output: Path) -> None:
+        """Take away a run that never began: its folder and its empty output."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if output.is_file() and output.stat().st_size == 0:
+            output.unlink(missing_ok=True)
+
+
+def run_folders_of(folder: Path) -> Iterator[RunFolder]:
+    """The run folders of a session or triage, oldest first."""
+    found = [p for p in (folder / RUNS).glob("r*") if p.name[1:].isdigit() and p.is_dir()]
+    yield from (RunFolder(p) for p in sorted(found, key=lambda p: int(p.name[1:])))
+
+
+def reserve(folder: Path, name: str | None) -> tuple[RunFolder, str]:
+    """A new run's folder and its output file (relative), the number given under the journal's lock.
+
+    Raises:
+        EnvironmentTroubleError: nothing can be written there.
+    """
+    make_folder(folder / RUNS)
+    chosen: list[tuple[RunFolder, str]] = []
+
+    def take(events: tuple[Any, ...]) -> tuple[Any, ...]:
+        used = [event.run for event in events if getattr(event, "kind", "") == "run_started"]
+        used += [found.id for found in run_folders_of(folder)]
+        number = 1 + max((int(run[1:]) for run in used if run[1:].isdigit()), default=0)
+        mine = RunFolder(folder / RUNS / f"r{number}")
+        make_folder(mine.path, exclusive=True)
+        chosen.append((mine, _output(folder, mine.id, name)))
+        return ()
+
+    Journal(folder).append_with(take)
+    return chosen[0]
+
+
+def _output(folder: Path, run: str, name: str | None) -> str:
+    """The output's name, the file made now and empty, never over another."""
+    stem, suffix = name or run, ".log" if name == VERBOSE else ".txt"
+    for count in range(1, 10_000):
+        file = f"{stem}{'' if count == 1 else f'-{count}'}{suffix}"
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            os.close(os.open(folder / file, flags, PRIVATE))
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise EnvironmentTroubleError(
+                f"cannot make {folder / file}: {error.strerror}", next="free space, or set DEBUG_SPYRE_LOGS=DIR"
+            ) from error
+        return file
+    raise EnvironmentTroubleError(f"{folder} has 10,000 outputs called {stem}", next="choose another --as NAME")
