@@ -94,7 +94,11 @@ def _stale_summary(session: Session) -> Concern | None:
 
 def unattributed(session: Session) -> tuple[str, ...]:
     """Runs that belong to no row and have no name with a meaning."""
-    return tuple(r.id for r in session.runs.values() if r.hypothesis is None and r.name not in RUN_NAMES)
+    return tuple(
+        r.id
+        for r in session.runs.values()
+        if r.verb in {"run", "exec"} and r.hypothesis is None and r.name not in RUN_NAMES
+    )
 
 
 def _unattributed(session: Session) -> Concern | None:

@@ -1,0 +1,128 @@
+"""The issue's text in the fields of torch-spyre's bug form (read 2026-06-24: problem, expected, repro, userenv, additional, logs)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from debug_spyre.core.escalation.conditions import failing_run, revision
+from debug_spyre.core.evidence import Evidence, Failure
+from debug_spyre.core.session import Session
+from debug_spyre.core.words import HypothesisStatus
+
+LONGEST_TITLE = 110
+OPEN_BUT_TOLD = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """Values for templates/issue.md.j2."""
+
+    title: str
+    problem: str
+    numbers: tuple[str, ...]
+    expected: str
+    repro: str | None
+    repro_name: str | None
+    verification: Mapping[str, Any] | None
+    nodeids: tuple[str, ...]
+    more_nodeids: int
+    environment: tuple[tuple[str, str], ...]
+    traceback: str
+    ruled_out: tuple[tuple[str, str], ...]
+    confirmed: tuple[tuple[str, str], ...]
+    findings: tuple[str, ...]
+    op_verdicts: tuple[str, ...]
+    pattern: str | None
+    search: str
+    files: tuple[tuple[str, str], ...]
+    omitted: tuple[str, ...]
+
+
+def title_of(session: Session, failure: Failure | None) -> str:
+    """A title from the signature: what differs, where, for which op."""
+    if failure is None:
+        return _cut(f"{session.slug}: {session.symptom}")
+    if failure.kind.value == "mismatch":
+        share = ""
+        if failure.mismatched is not None and failure.total:
+            share = f" ({100 * failure.mismatched / failure.total:.0f} % of elements)"
+        what = failure.pattern or f"wrong result{share}"
+        return _cut(f"{session.slug}: {what}")
+    name = (failure.inner_class or failure.error_class or failure.kind.value).rsplit(".", 1)[-1]
+    message = (failure.message or "").strip().splitlines()
+    return _cut(f"{session.slug}: {name}: {message[0] if message else failure.kind.value}")
+
+
+def _cut(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= LONGEST_TITLE else flat[: LONGEST_TITLE - 1] + "…"
+
+
+def search_text(failure: Failure | None) -> str:
+    """Words to look for duplicates with: the stable part of the message."""
+    if failure is None:
+        return ""
+    message = (failure.message or failure.pattern or "").splitlines()
+    words = [w for w in (message[0] if message else "").split() if not any(c.isdigit() for c in w)]
+    name = (failure.inner_class or failure.error_class or "").rsplit(".", 1)[-1]
+    return " ".join([name, *words[:10]]).strip()
+
+
+def build_issue(
+    session: Session,
+    evidence: Mapping[str, Evidence],
+    *,
+    repro: tuple[str, str] | None,
+    verification: Mapping[str, Any] | None,
+    op_verdicts: tuple[str, ...],
+    files: tuple[tuple[str, str], ...],
+    omitted: tuple[str, ...],
+) -> Issue:
+    """The issue of a session. `repro` is (name, text) of the script, if there is one."""
+    found = failing_run(session, evidence)
+    run, failure = found or (None, None)
+    ids = [m.nodeid for m in session.members]
+    summary = session.summaries[-1].text if session.summaries else session.symptom
+    return Issue(
+        title=title_of(session, failure),
+        problem=summary,
+        numbers=run.digest if run else (),
+        expected="the same result as the CPU within the test's own tolerance"
+        if failure is not None and failure.kind.value == "mismatch"
+        else "the op compiles and runs as it does on the CPU",
+        repro=repro[1] if repro else None,
+        repro_name=repro[0] if repro else None,
+        verification=verification,
+        nodeids=tuple(ids[:OPEN_BUT_TOLD]),
+        more_nodeids=max(0, len(ids) - OPEN_BUT_TOLD),
+        environment=environment_rows(session),
+        traceback=(failure.message or "") if failure else "",
+        ruled_out=_rows(session, HypothesisStatus.RULED_OUT),
+        confirmed=_rows(session, HypothesisStatus.CONFIRMED),
+        findings=tuple(f.text + (f" ({f.reference})" if f.reference else "") for f in session.findings),
+        op_verdicts=op_verdicts,
+        pattern=failure.pattern if failure else None,
+        search=search_text(failure),
+        files=files,
+        omitted=omitted,
+    )
+
+
+def _rows(session: Session, status: HypothesisStatus) -> tuple[tuple[str, str], ...]:
+    return tuple((h.text, h.outcome or "") for h in session.hypotheses if h.status is status)
+
+
+def environment_rows(session: Session) -> tuple[tuple[str, str], ...]:
+    """Name and value of what the failing side ran on; unknown is said."""
+    seen = next((r.provenance for r in reversed(session.runs.values()) if r.provenance), {})
+    rows = [("torch-spyre revision", revision(session) or "unknown")]
+    for key, value in sorted(seen.items()):
+        if key == "environment" and isinstance(value, dict):
+            rows += [(f"env {name}", str(item)) for name, item in sorted(value.items())]
+        elif isinstance(value, dict):
+            rows += [(f"{key} {name}", str(item)) for name, item in sorted(value.items()) if item is not None]
+        elif value is not None:
+            rows.append((key, str(value)))
+    return tuple(rows)

@@ -1,0 +1,168 @@
+"""Gathering a session for the torch-spyre team: which files go into the bundle, and the issue's text over them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.escalation.conditions import failing_run, revision
+from debug_spyre.core.escalation.issue import Issue, build_issue
+from debug_spyre.core.evidence import Evidence, failure_to_json
+from debug_spyre.core.session import Report, Session
+from debug_spyre.edge.bundle import Entry, tail_of
+from debug_spyre.edge.page import templates_folder
+from debug_spyre.edge.workspace import Folder
+
+SCRIPTS = ("repro.py", "repro_vllm.py", "repro_test.py")
+
+
+def gather(folder: Folder, session: Session, evidence: Mapping[str, Evidence]) -> tuple[Issue, list[Entry]]:
+    """The issue and the entries of the bundle, the issue's own text included."""
+    report = last_report(session, "repro")
+    repro = _repro(folder, report)
+    entries = _entries(folder, session, evidence, report)
+    issue = build_issue(
+        session,
+        evidence,
+        repro=repro,
+        verification=_verification(report),
+        op_verdicts=_op_verdicts(session),
+        files=tuple((e.name, _note(e.name)) for e in entries),
+        omitted=(),
+    )
+    return issue, [Entry("issue.md", text=write_issue(issue), must=True), *entries]
+
+
+def write_issue(issue: Issue) -> str:
+    """The issue's Markdown."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(str(templates_folder())),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701  Markdown for people, not HTML
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("issue.md.j2").render(issue=issue)
+
+
+def last_report(session: Session, verb: str) -> Report | None:
+    """The newest report of that verb."""
+    return next((r for r in reversed(session.reports) if r.verb == verb), None)
+
+
+def _repro(folder: Folder, report: Report | None) -> tuple[str, str] | None:
+    names = [str(report.data["script"])] if report and report.data.get("script") else []
+    for name in [*names, *SCRIPTS]:
+        path = folder.path / name
+        if path.is_file():
+            return path.name, path.read_text(encoding="utf-8", errors="replace")
+    return None
+
+
+def _verification(report: Report | None) -> Mapping[str, Any] | None:
+    if report is None:
+        return None
+    return {"stamp": report.data.get("stamp", "UNVERIFIED"), "text": " ".join(report.lines)}
+
+
+def _op_verdicts(session: Session) -> tuple[str, ...]:
+    lines: list[str] = []
+    for report in session.reports:
+        if report.verb == "op":
+            lines += report.lines
+    return tuple(dict.fromkeys(lines))
+
+
+def _entries(folder: Folder, session: Session, evidence: Mapping[str, Evidence], report: Report | None) -> list[Entry]:
+    found = failing_run(session, evidence)
+    entries = [
+        Entry("environment.json", text=_environment(session), must=True),
+        Entry("hypotheses.md", text=_hypotheses(session), must=True),
+    ]
+    if report and report.report and (folder.path / report.report).is_file():
+        entries.append(Entry("verification.json", path=folder.path / report.report, must=True))
+    if found:
+        run, failure = found
+        entries.append(Entry("failure.json", text=json.dumps(failure_to_json(failure), indent=1), must=True))
+        entries.append(Entry(f"logs/{Path(run.output).name}", text=tail_of(folder.path / run.output)))
+    entries += _scripts(folder, session)
+    entries += _machine_files(folder, session)
+    if folder.html.is_file():
+        entries.append(Entry("log.html", path=folder.html))
+    if folder.markdown.is_file():
+        entries.append(Entry("log.md", path=folder.markdown))
+    return _once(entries)
+
+
+def _scripts(folder: Folder, session: Session) -> list[Entry]:
+    kept = {a.path for a in session.artifacts} | {name for name in SCRIPTS if (folder.path / name).is_file()}
+    return [
+        Entry(name, path=folder.path / name, must=name in SCRIPTS)
+        for name in sorted(kept)
+        if (folder.path / name).is_file()
+    ]
+
+
+def _machine_files(folder: Folder, session: Session) -> list[Entry]:
+    entries = []
+    for run in session.runs.values():
+        base = folder.path / "runs" / run.id
+        for pattern in ("comparisons.json", "ffdc*.json", "ffdc/*.json", "shadow.json", "sweep.json", "ladder.json"):
+            entries += [Entry(f"reports/{run.id}-{p.name}", path=p) for p in sorted(base.glob(pattern))]
+    for name in ("cpu-control.txt", "verbose.log"):
+        path = folder.path / name
+        if path.is_file():
+            entries.append(Entry(f"logs/{name}", text=tail_of(path)))
+    return entries
+
+
+def _once(entries: list[Entry]) -> list[Entry]:
+    return list({e.name: e for e in entries}.values())
+
+
+def _environment(session: Session) -> str:
+    seen = next((r.provenance for r in reversed(session.runs.values()) if r.provenance), {})
+    data = {
+        "torch_spyre_revision": revision(session),
+        "provenance": seen,
+        "members": [{"nodeid": m.nodeid, "predicate": m.says()} for m in session.members],
+        "matrix": list(session.matrix or ()),
+    }
+    return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _hypotheses(session: Session) -> str:
+    lines = ["# Hypotheses", ""]
+    for row in session.hypotheses:
+        lines.append(f"- #{row.number} {row.status.value}: {row.text}. {row.outcome or ''}".rstrip())
+        lines += [f"    {line}" for line in row.excerpt]
+    for note in session.experiments:
+        lines.append(f"- by hand: {note.text}. {note.conclusion or ''}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _note(name: str) -> str:
+    notes = {
+        "environment.json": "revisions, versions and variables that the runs saw",
+        "hypotheses.md": "what was tried, with the verdicts",
+        "failure.json": "the failure's numbers and frames",
+        "verification.json": "how the repro was proved",
+        "log.html": "the whole debug log",
+        "log.md": "the same as text",
+    }
+    if name in SCRIPTS:
+        return "the repro"
+    if name.startswith("logs/"):
+        return "output of a run, with what was cut said at its head"
+    if name.startswith("reports/"):
+        return "what our tools measured"
+    return notes.get(name, "kept by the session")
+
+
+def as_data(issue: Issue) -> dict[str, Any]:
+    """The issue for --json."""
+    return asdict(issue)

@@ -1,0 +1,197 @@
+"""open, status, similar, cluster, note, save: through the real command in a real checkout."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+NODE = 'tests/test_a.py::test_b[decode(q=1,kv=256)-x::y "quote" </script>]'
+OTHER = "tests/test_a.py::test_b[prefill(q=32,kv=256)]"
+
+
+def open_session(ds, slug="rms-wide-mismatch", *more):
+    return ds.json("open", slug, "--members", NODE, OTHER, "--matrix", "tests", *more)
+
+
+def test_open_prints_an_absolute_page_and_status_knows_the_session(ds, checkout):
+    opened = open_session(ds)
+    page = Path(opened["log"])
+    assert page.is_absolute()
+    assert page.parent == checkout / ".claude/skills/debug-spyre/logs"
+    assert page.name == f"{opened['session']}.html"
+    assert opened["session"].startswith("debug-20")
+    status = ds.json("status")
+    assert [m["nodeid"] for m in status["members"]] == [NODE, OTHER]
+    assert status["status"] == "investigating"
+    text = ds("status").stdout
+    assert len(text.splitlines()) <= 25
+    assert "no baseline" in text
+    assert "</script>" in text
+
+
+def test_the_user_s_uncommitted_work_is_untouched_by_opening(ds, checkout):
+    before = subprocess.run(["git", "-C", checkout, "status", "--porcelain"], capture_output=True, check=True).stdout
+    open_session(ds)
+    after = subprocess.run(
+        ["git", "-C", checkout, "status", "--porcelain", "--", "plugin.py", "tests"], capture_output=True, check=True
+    ).stdout
+    assert after == before
+    assert (checkout / "plugin.py").read_text() == "x = 1  # the user's own edit\n"
+
+
+@pytest.mark.parametrize("slug", ["Bad Slug", "../up", "", "a" * 80, "ünï"])
+def test_a_slug_that_is_no_file_name_is_refused_with_a_usable_one(ds, checkout, slug):
+    done = ds("open", slug, "--members", NODE, status=64)
+    assert "next: debug-spyre open" in done.stderr
+    assert not (checkout / ".claude").exists()
+
+
+def test_two_sessions_are_two_logs_and_the_second_open_warns(ds):
+    first = open_session(ds)
+    second = ds("open", "other-nan", "--members", OTHER)
+    assert "other session" in second.stderr
+    assert first["session"] in second.stderr
+    assert first["session"] in ds("status", status=64).stderr
+    assert ds.json("status", "--session", "rms-wide")["session"] == first["session"]
+
+
+def test_the_session_of_this_client_is_the_current_one(ds):
+    open_session(ds, CLAUDE_CODE_SESSION_ID="one") if False else ds(
+        "open", "first-one", "--members", NODE, CLAUDE_CODE_SESSION_ID="one"
+    )
+    ds("open", "second-one", "--members", OTHER, CLAUDE_CODE_SESSION_ID="two")
+    assert ds.json("status", CLAUDE_CODE_SESSION_ID="one")["slug"] == "first-one"
+    assert ds.json("status", CLAUDE_CODE_SESSION_ID="two")["slug"] == "second-one"
+
+
+@pytest.mark.parametrize("words", [["status"], ["note", "next", "x"], ["cluster", "list"], ["similar"], ["render"]])
+def test_without_a_session_each_verb_says_what_to_do(ds, words):
+    done = ds(*words, status=64)
+    assert "no session" in done.stderr
+    assert "next: debug-spyre triage" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["status"], ["open", "x", "--members", "a"], ["note", "next", "x"]])
+def test_outside_a_checkout_each_verb_says_so(ds, tmp_path, words):
+    ds.cwd = tmp_path
+    done = ds(*words, status=69)
+    assert "not inside a git checkout" in done.stderr
+
+
+def test_an_unwritable_logs_folder_is_named_and_nothing_is_left(ds, tmp_path):
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file, not a folder")
+    done = ds("open", "some-slug", "--members", NODE, status=69, DEBUG_SPYRE_LOGS=str(blocked / "logs"))
+    assert "DEBUG_SPYRE_LOGS" in done.stderr
+    assert blocked.read_text() == "a file, not a folder"
+
+
+def test_home_may_be_missing(ds):
+    ds.env.pop("HOME", None)
+    assert open_session(ds)["session"]
+
+
+def test_a_damaged_journal_is_named_with_its_line_and_not_written(ds, checkout):
+    opened = open_session(ds)
+    ds("note", "next", "x")
+    journal = Path(opened["folder"]) / "journal.jsonl"
+    lines = journal.read_text().splitlines()
+    journal.write_text("\n".join([lines[0], "{broken", *lines[1:]]) + "\n")
+    before = journal.read_bytes()
+    done = ds("note", "next", "y", "--session", opened["session"], status=2)
+    assert "line 2 is damaged" in done.stderr
+    assert journal.read_bytes() == before
+    assert "unreadable" in ds("status", "--all").stdout
+
+
+@pytest.mark.parametrize("what", ["summary", "finding", "next", "experiment"])
+def test_notes_come_from_an_argument_or_from_stdin(ds, what, hostile):
+    opened = open_session(ds)
+    ds("note", what, hostile)
+    ds("note", what, stdin=f"from stdin {hostile}")
+    kinds = [json.loads(line) for line in (Path(opened["folder"]) / "journal.jsonl").read_text().splitlines()]
+    texts = [e["text"] for e in kinds if e["kind"] == f"{what}_noted"]
+    assert texts == [hostile.strip(), f"from stdin {hostile}".strip()]
+    ds("note", what, "  ", status=64)
+
+
+def test_an_experiment_done_by_hand_keeps_a_copy_of_its_output(ds, tmp_path):
+    opened = open_session(ds)
+    output = tmp_path / "by hand.log"
+    output.write_bytes(b"first\n\xff\x00 not text\nlast\n")
+    ds("note", "experiment", "by hand", "--command", "python x.py", "--output", str(output), "--conclusion", "same")
+    kept = Path(opened["folder"]) / "by-hand-1.txt"
+    assert kept.read_bytes() == output.read_bytes()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    ds("note", "experiment", "x", "--output", str(tmp_path / "missing"), status=2)
+    ds("note", "experiment", "x", "--hypothesis", "9", status=64)
+
+
+def test_save_takes_stdin_and_never_overwrites_by_accident(ds):
+    opened = open_session(ds)
+    folder = Path(opened["folder"])
+    ds("save", "repro.py", stdin="print(1)\n")
+    ds("save", "repro.py", stdin="print(2)\n", status=64)
+    ds("save", "repro.py", "--replace", stdin="print(3)\n")
+    assert (folder / "repro.py").read_text() == "print(3)\n"
+    assert (folder / "repro.py.1").read_text() == "print(1)\n"
+    ds("save", "empty.py", stdin="", status=64)
+
+
+@pytest.mark.parametrize(
+    "name", ["../up.py", "/abs.py", "journal.jsonl", "baseline.txt", "full-matrix-2.txt", ".hidden", "a/b", "log.md"]
+)
+def test_save_refuses_names_that_are_not_the_session_s_own(ds, name):
+    open_session(ds)
+    ds("save", name, stdin="x", status=64)
+
+
+def test_a_member_is_moved_into_a_linked_session_of_its_own(ds):
+    opened = open_session(ds)
+    moved = ds.json(
+        "cluster", "move", OTHER, "--to", "prefill-nan", "--reason", "NaN, not a scale", "--session", opened["session"]
+    )
+    assert [m["nodeid"] for m in ds.json("cluster", "list", "--session", opened["session"])["members"]] == [NODE]
+    assert [m["nodeid"] for m in ds.json("cluster", "list", "--session", moved["to"])["members"]] == [OTHER]
+    journal = (Path(opened["folder"]) / "journal.jsonl").read_text()
+    assert moved["to"] in journal
+    ds("cluster", "move", NODE, "--to", "rest", "--reason", "r", "--session", opened["session"], status=1)
+    ds("cluster", "drop", "no::such", "--reason", "r", "--session", opened["session"], status=64)
+
+
+def test_members_by_predicate_are_said_in_words(ds):
+    ds("open", "silent-fallback", "--members", NODE, "--falls-back", "aten.sin")
+    assert "falls back: aten.sin" in ds("cluster", "list").stdout
+    ds("cluster", "add", OTHER, "--reason", "slow too", "--slower", "2.5")
+    assert "slower than 2.5 s" in ds("cluster", "list").stdout
+    ds("cluster", "probe", OTHER)
+    assert ds.json("status")["probe"] == OTHER
+
+
+def test_similar_finds_the_past_session_with_the_same_signature(ds, checkout):
+    logs = checkout / ".claude/skills/debug-spyre/logs"
+    opened = open_session(ds)
+    journal = logs / opened["session"] / "journal.jsonl"
+    first, *rest = journal.read_text().splitlines()
+    event = json.loads(first)
+    event["cluster"] = {"signature": "v1|mismatch|numerics", "kind": "mismatch", "stage": "numerics", "why": "w"}
+    journal.write_text("\n".join([json.dumps(event), *rest]) + "\n")
+    assert ds("similar", status=1).stdout
+    event |= {"stem": "debug-20260101-000000-old", "slug": "old"}
+    (logs / event["stem"]).mkdir()
+    end = {
+        "v": 1,
+        "seq": 2,
+        "at": "t",
+        "by": "b",
+        "kind": "session_closed",
+        "status": "resolved",
+        "cause": "mean adds half",
+        "wasted": "w",
+        "signal": "s",
+    }
+    (logs / event["stem"] / "journal.jsonl").write_text(json.dumps(event) + "\n" + json.dumps(end) + "\n")
+    found = ds("similar", "--session", opened["session"]).stdout
+    assert "debug-20260101-000000-old" in found
+    assert "mean adds half" in found
