@@ -2,7 +2,6 @@
 
 import torch
 
-
 from torch_spyre._inductor import propagate_layouts, spyre_kernel
 from torch_spyre.execution.kernel_runner import _device, _host
 from torch_spyre.execution.launch import run_on_host

@@ -60,6 +60,7 @@ def lower_pointwise(node):
 @register_spyre_lowering(torch.ops.aten._to_copy.default)
 @register_spyre_lowering(torch.ops.aten.slice_scatter.default)
 @register_spyre_lowering(torch.ops.aten.select_scatter.default)
+@register_spyre_lowering(torch.ops.aten.index_copy.default)
 @register_spyre_lowering(torch.ops.prims.convert_element_type.default)
 def lower_copy(node):
     """Copies are checked by their layout."""

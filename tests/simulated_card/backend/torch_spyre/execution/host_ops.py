@@ -56,6 +56,10 @@ def rms_norm(x, weight=None, eps=1e-5):
     return x * scale if weight is None else x * scale * weight
 
 
+def index_copy(x, dim, index, source):
+    return torch.index_copy(x, dim, index.long(), source)
+
+
 def copy_into(source, target):
     target.copy_(source)
 
@@ -69,6 +73,7 @@ IMPLEMENTATIONS = {
     "aten::sum": lambda x, *, dtype=None: sum_over(x, dtype=dtype),
     "aten::mean.dim": mean_over,
     "aten::mean": lambda x, *, dtype=None: mean_over(x, dtype=dtype),
+    "aten::index_copy": index_copy,
     "spyre::batched_matmul": matmul,
     "spyre::silu": F.silu,
     "spyre::gelu": lambda x, approximate="none": F.gelu(x, approximate=approximate),

@@ -3,8 +3,8 @@
 import torch
 
 from torch_spyre import _C
-from torch_spyre.execution.launch import entered
 from torch_spyre.execution.compile_once import compile_once
+from torch_spyre.execution.launch import entered
 
 aten = torch._ops.ops.aten
 compiled_names = set()

@@ -3,8 +3,8 @@
 import torch
 
 from torch_spyre import limits
-from torch_spyre.ops import eager, fallbacks
 from torch_spyre.execution.compile_once import compile_once
+from torch_spyre.ops import eager, fallbacks
 
 aten = torch._ops.ops.aten
 
@@ -12,6 +12,11 @@ aten = torch._ops.ops.aten
 def _kernel(name, op):
     eager.compiled_names.add(name)
     torch.library.register_kernel(name, ["spyre"])(compile_once(op))
+
+
+def _stored(op):
+    run = compile_once(op)
+    return lambda target, *args: target.copy_(run(target, *args))
 
 
 def register():
@@ -23,9 +28,10 @@ def register():
     if not limits.has("index_add"):
         _kernel(aten.index_add.default.name(), aten.index_add.default)
     if limits.has("index_copy_fallback"):
-        fallbacks.register_fallback_default([aten.index_copy.default])
+        fallbacks.register_fallback_default([aten.index_copy.out])
     else:
         _kernel(aten.index_copy.default.name(), aten.index_copy.default)
+        torch.library.register_kernel(aten.index_copy_.default.name(), ["spyre"])(_stored(aten.index_copy.default))
 
 
 register()

@@ -1,0 +1,48 @@
+"""Whether layers are compiled. vLLM's own configuration is used where vLLM is installed; without it this module stands in.
+
+`None` is not `NONE`: a layer is compiled only where the mode is STOCK_TORCH_COMPILE, so a mode that nobody set stays eager.
+"""
+
+import contextlib
+import enum
+
+import torch
+
+
+class CompilationMode(enum.IntEnum):
+    """The two modes that the plugin knows; the numbers are vLLM's."""
+
+    NONE = 0
+    STOCK_TORCH_COMPILE = 1
+
+
+_chosen: CompilationMode | None = None
+
+
+@contextlib.contextmanager
+def compilation(mode: CompilationMode | None):
+    """Use this mode for layers that are made in the block."""
+    global _chosen
+    before, _chosen = _chosen, mode
+    try:
+        yield
+    finally:
+        _chosen = before
+
+
+def current_mode() -> CompilationMode | None:
+    """The mode that was chosen here, else vLLM's, else none."""
+    if _chosen is not None:
+        return _chosen
+    try:
+        from vllm.config import get_current_vllm_config
+    except ImportError:
+        return None
+    mode = get_current_vllm_config().compilation_config.mode
+    return None if mode is None else CompilationMode(min(int(mode), 1))
+
+
+def maybe_compile(fn, mode: CompilationMode | None = None):
+    """`fn` compiled if the mode asks for it; shapes are fixed, so each new one compiles anew."""
+    mode = current_mode() if mode is None else mode
+    return torch.compile(fn, dynamic=False) if mode == CompilationMode.STOCK_TORCH_COMPILE else fn
