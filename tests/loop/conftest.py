@@ -2,9 +2,14 @@
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from debug_spyre.core import events as ev
+from debug_spyre.core.evidence import Evidence, Failure, Kind, Outcome, Severity, TestRecord
+from debug_spyre.core.fold import fold
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "a",
@@ -43,10 +48,11 @@ def repository(tmp_path):
     checkout = tmp_path / 'check out\'s "odd" naïve'
     checkout.mkdir()
     git(checkout, "init", "-q", "-b", "main")
-    write = lambda name, text: (
-        (checkout / name).parent.mkdir(parents=True, exist_ok=True),
-        (checkout / name).write_bytes(text.encode() if isinstance(text, str) else text),
-    )
+
+    def write(name, text):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).write_bytes(text.encode() if isinstance(text, str) else text)
+
     write("spyre_inference/ops.py", "def rms(x):\n    return x\n")
     write("spyre_inference/blob.bin", bytes(range(256)) * 8)
     write("tests/test_ops.py", "def test_ops():\n    assert True\n")
@@ -76,3 +82,134 @@ def folder(repository):
     place = repository / ".claude/skills/debug-spyre/logs/debug-20261130-010203-x"
     place.mkdir(parents=True)
     return place
+
+
+# A session as events and evidence, for the pure parts ---------------------------------------------------------------
+
+START, FIXED, OTHER = "start000", "fixed000", "other000"
+BACKEND, REBUILT = "backend-1", "backend-2"
+
+
+class Story:
+    """Events of one session written down one after the other, and the evidence of its runs."""
+
+    def __init__(self, members=("t::a", "t::b"), *, matrix=("tests",), start=START, checkout="/c"):
+        self.events, self.evidence = [], {}
+        dicts = [m if isinstance(m, dict) else {"nodeid": m, "predicate": {"kind": "fails"}} for m in members]
+        self.add(
+            ev.SessionOpened(
+                stem="debug-20261130-010203-x",
+                slug="x",
+                symptom="s",
+                members=tuple(dicts),
+                checkout=checkout,
+                matrix=matrix,
+                tree={"digest": start},
+                backend=BACKEND,
+            )
+        )
+
+    def add(self, event):
+        seq = len(self.events) + 1
+        self.events.append(replace(event, seq=seq, at=f"2026-11-30T00:{seq // 60:02d}:{seq % 60:02d}.000Z", by="t"))
+        return self.events[-1]
+
+    def run(
+        self,
+        name,
+        tests,
+        *,
+        tree=START,
+        tree_after="same",
+        backend=BACKEND,
+        members_only=None,
+        valid=True,
+        complete=True,
+        selected=None,
+        options=(),
+        run_id=None,
+        busy=False,
+    ):
+        """`tests`: node id -> outcome word, or a dict with outcome, kind, severity, seconds, fallbacks."""
+        run_id = run_id or f"r{sum(e.kind == 'run_started' for e in self.events) + 1}"
+        if members_only is None:
+            members_only = name in {"baseline", "post-fix"}
+        self.add(
+            ev.RunStarted(
+                run=run_id, verb="run", name=name, argv=("pytest",), output=f"{name}.txt", pytest_args=("x",),
+                members_only=members_only, tree_digest=tree, backend=backend,
+            )
+        )  # fmt: skip
+        records, failures = [], []
+        for nodeid, told in tests.items():
+            told = {"outcome": told} if isinstance(told, str) else told
+            outcome = Outcome(told["outcome"])
+            if outcome is not Outcome.MISSING:
+                records.append(
+                    TestRecord(nodeid, outcome, told.get("seconds"), fallbacks=tuple(told.get("fallbacks", ())))
+                )
+            if outcome in {Outcome.FAILED, Outcome.ERROR, Outcome.CRASHED, Outcome.TIMEOUT}:
+                severity = told.get("severity")
+                failures.append(
+                    Failure(
+                        nodeid, "call", Kind(told.get("kind", "mismatch")),
+                        severity=Severity(severity) if severity else None, tags=("card-busy",) if busy else (),
+                    )
+                )  # fmt: skip
+        self.evidence[run_id] = Evidence(
+            sources=(),
+            counts=None,
+            complete=complete,
+            failures=tuple(failures),
+            tests=tuple(records),
+            selected=tuple(tests if selected is None else selected),
+        )
+        self.add(
+            ev.RunFinished(
+                run=run_id, status="failed" if failures else "passed", valid=valid, seconds=1.0, exit=0,
+                scope={"digest": None, "collected": len(tests), "options": list(options)},
+                evidence=f"runs/{run_id}/evidence.json", backend=backend,
+                tree_digest=tree if tree_after == "same" else tree_after,
+            )
+        )  # fmt: skip
+        return run_id
+
+    def row(self, verdict="confirmed"):
+        number = sum(e.kind == "hypothesis_added" for e in self.events) + 1
+        self.add(ev.HypothesisAdded(number=number, text="h", test="c"))
+        if verdict == "dropped":
+            self.add(ev.HypothesisDropped(number=number, reason="r"))
+        elif verdict != "queued":
+            self.add(ev.HypothesisStarted(number=number, command="c"))
+            if verdict != "in-progress":
+                self.add(ev.HypothesisConcluded(number=number, verdict=verdict, sentence="s", runs=("r1",)))
+        return number
+
+    def table(self, runs, members=None, changes=None):
+        members = members if members is not None else [m.nodeid for m in self.session.members]
+        matrix = None if changes is None else {"changes": changes}
+        self.add(
+            ev.ValidationRecorded(
+                rows=tuple({"nodeid": n, "pre": "failed", "post": "passed", "note": ""} for n in members),
+                runs=tuple(runs),
+                matrix=matrix,
+            )
+        )
+
+    @property
+    def session(self):
+        return fold(self.events)
+
+
+def good_story(**kw):
+    """A session whose gate is open: each test takes one thing away."""
+    story = Story(**kw)
+    ids = [m.nodeid for m in story.session.members]
+    story.run("full-matrix", {**dict.fromkeys(ids, "failed"), "t::c": "passed", "t::d": "skipped"})
+    story.run("baseline", dict.fromkeys(ids, "failed"))
+    story.row()
+    a = story.run("post-fix", dict.fromkeys(ids, "passed"), tree=FIXED)
+    b = story.run("post-fix-matrix", {**dict.fromkeys(ids, "passed"), "t::c": "passed", "t::d": "skipped"}, tree=FIXED)
+    story.table([a, b])
+    story.add(ev.TreeReverted(patch="fix.patch", files=("a.py",), digest=START, patched=FIXED))
+    return story

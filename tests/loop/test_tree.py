@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.loop.conftest import git, state_of
+
 from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError, RefusedError
 from debug_spyre.edge import tree_revert, tree_scan
 from debug_spyre.edge.tree import changes_since, edited_files, load_start, patch_since, snapshot, tree_digest
 from debug_spyre.edge.tree_revert import finish, revert
-from tests.loop.conftest import git, state_of
 
 
 def experiment(checkout):

@@ -1,0 +1,103 @@
+"""What a patch touches: its files, the tests among them, and lines that move a tolerance.
+
+A line that can't be placed is kept as text; nothing is guessed away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_TOLERANCE = re.compile(
+    r"\b(?:[ar]tol|tol(?:erance)?s?|max_outliers|outlier_limit|equal_nan|eps(?:ilon)?_?tol)\b", re.IGNORECASE
+)
+_SKIPPING = re.compile(r"\b(?:skip(?:if)?|xfail|deselect|importorskip)\b")
+_TEST_FILE = re.compile(r"(?:^|/)(?:tests?/|test_[^/]*\.py$|[^/]*_test\.py$|conftest\.py$|pytest\.ini$|tox\.ini$)")
+_ESCAPE = re.compile(rb"\\([abtnvfr\"\\]|[0-7]{3})")
+_PLAIN = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
+MOST_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The files of a patch, which of them are tests, and the lines about tolerances or skipping ("file: +line")."""
+
+    files: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    tolerances: tuple[str, ...] = ()
+
+    @property
+    def only_tests(self) -> bool:
+        """No shared code is touched."""
+        return bool(self.files) and set(self.files) == set(self.tests)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that the journal keeps."""
+        return {"files": list(self.files), "tests": list(self.tests), "tolerances": list(self.tolerances)}
+
+
+def changes_from_json(data: dict[str, Any]) -> Changes:
+    """Inverse of to_json; absent keys are empty."""
+    return Changes(*(tuple(data.get(name) or ()) for name in ("files", "tests", "tolerances")))
+
+
+def read_patch(patch: bytes) -> Changes:
+    """The changes in a patch as git writes it (no renames)."""
+    files: list[str] = []
+    tolerances: list[str] = []
+    for name, lines in _sections(patch):
+        files.append(name)
+        for line in lines:
+            text = line.decode("utf-8", "replace").rstrip("\r\n")
+            if _TOLERANCE.search(text) or (_SKIPPING.search(text) and is_test(name)):
+                tolerances.append(f"{name}: {text[0]}{text[1:].strip()[:100]}")
+    tests = tuple(name for name in files if is_test(name))
+    return Changes(tuple(files), tests, tuple(tolerances[:MOST_LINES]))
+
+
+def is_test(path: str) -> bool:
+    """The path belongs to the tests or steers them."""
+    return _TEST_FILE.search(path) is not None
+
+
+def _sections(patch: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """(file, changed lines with their sign) of each file in the patch."""
+    name, lines, left, right = None, [], 0, 0
+    for line in patch.split(b"\n"):
+        if left or right:  # inside a hunk every line counts, whatever it looks like
+            left -= line[:1] in (b" ", b"-", b"")
+            right -= line[:1] in (b" ", b"+", b"")
+            if line[:1] in (b"+", b"-"):
+                lines.append(line)
+        elif line.startswith(b"diff --git "):
+            if name is not None:
+                yield name, lines
+            name, lines = _name_of(line[len(b"diff --git ") :]), []
+        elif line.startswith(b"@@ "):
+            left, right = _sizes(line)
+    if name is not None:
+        yield name, lines
+
+
+def _sizes(line: bytes) -> tuple[int, int]:
+    found = re.match(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@", line)
+    if found is None:
+        return 0, 0
+    return tuple(1 if size is None else int(size) for size in found.groups())  # type: ignore[return-value]
+
+
+def _name_of(pair: bytes) -> str:
+    """The name in `a/NAME b/NAME`, both halves being the same."""
+    if pair.startswith(b'"'):
+        half = pair[1 : pair.index(b'" "')] if b'" "' in pair else pair[1:]
+        raw = _ESCAPE.sub(_unescaped, half)[2:]
+    else:
+        raw = pair[2 : (len(pair) - 1) // 2]
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    letter = found[1]
+    return bytes([int(letter, 8)]) if len(letter) == 3 else _PLAIN.get(letter, letter)

@@ -1,0 +1,252 @@
+"""The conditions of the gate one by one: a code, open, shut or unknown, a sentence with the numbers, the next command.
+
+A question that nothing answers is unknown, never open.
+"""
+
+from __future__ import annotations
+
+from debug_spyre.core.changes import Changes
+from debug_spyre.core.claim import (
+    BASELINE_MEMBERS,
+    OPEN,
+    SHUT,
+    UNKNOWN,
+    VALIDATE,
+    Condition,
+    matrix_command,
+    shell_word,
+)
+from debug_spyre.core.measured import Measure, Measured, is_same_scope, run_ids
+from debug_spyre.core.session import Member
+from debug_spyre.core.transitions import (
+    FAILING,
+    Answer,
+    MatrixChange,
+    Seen,
+    Sight,
+    compare_matrix,
+    flips,
+    new_fallbacks,
+    predicate,
+)
+from debug_spyre.core.words import FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
+
+
+def failed_before(m: Measured) -> Condition:
+    """Each member's predicate held before the fix, among the members or (if it passes alone) in the matrix."""
+    code, members = "failed-before", m.session.members
+    if not members:
+        return Condition(code, SHUT, "the cluster has no member", next="debug-spyre cluster add NODEID")
+    alone = m.before_members
+    if alone is None or alone.sight is None:
+        return Condition(code, UNKNOWN, "the members were not run before the fix", next=BASELINE_MEMBERS)
+    unmeasured = tuple(x.nodeid for x in members if x.nodeid not in alone.sight.nodeids)
+    if unmeasured:
+        text = f"{len(unmeasured)} of {len(members)} members are not in {alone.run.id}"
+        return Condition(code, UNKNOWN, text, unmeasured, BASELINE_MEMBERS)
+    never = tuple(
+        x.nodeid
+        for x in members
+        if predicate(x, alone.sight.of(x.nodeid)) is not Answer.HOLDS and not m.is_scope_dependent(x)
+    )
+    if never:
+        text = f"{len(never)} of {len(members)} members never showed it before the fix ({run_ids(m.before)})"
+        return Condition(code, SHUT, text, never, f"debug-spyre cluster drop {shell_word(never[0])} --reason TEXT")
+    dependent = m.scope_dependent
+    note = f"; {len(dependent)} pass alone and are judged in the matrix" if dependent else ""
+    return Condition(code, OPEN, f"{len(members)} of {len(members)} members showed it before the fix{note}")
+
+
+def members_pass(m: Measured) -> Condition:
+    """No member's predicate holds after the fix: alone (unless it passed alone before) and in the matrix."""
+    code, members = "members-pass", m.session.members
+    after = m.after_members
+    dependent = {x.nodeid for x in m.scope_dependent}
+    if not members:
+        return Condition(code, SHUT, "the cluster has no member", next="debug-spyre cluster add NODEID")
+    if after is None and len(dependent) < len(members):
+        return Condition(code, UNKNOWN, "the members were not run with the fix in place", next=VALIDATE)
+    if after is not None and after.sight is None:
+        return Condition(code, UNKNOWN, f"the evidence of {after.run.id} can't be read", next=VALIDATE)
+    bad, unknown = [], []
+    for member in members:
+        answers = [_after_answer(member, sight) for sight in _sights_after(m, member, dependent)]
+        if not answers or None in answers:
+            unknown.append(member.nodeid)
+        elif not all(answers):
+            bad.append(member.nodeid)
+    if bad:
+        text = f"{len(bad)} of {len(members)} members don't pass after the fix: {_words(m, bad)}"
+        return Condition(code, SHUT, text, tuple(bad), f"debug-spyre cluster move {shell_word(bad[0])} --slug SLUG")
+    if unknown:
+        text = f"{len(unknown)} of {len(members)} members have no answer after the fix"
+        return Condition(code, UNKNOWN, text, tuple(unknown), VALIDATE)
+    return Condition(code, OPEN, f"{len(members)} of {len(members)} members pass in {run_ids(m.after)}")
+
+
+def _sights_after(m: Measured, member: Member, dependent: set[str]) -> list[Sight]:
+    """Where this member must have lost its predicate: every repeat counts, so one lucky pass does not."""
+    found: list[Sight] = []
+    if member.nodeid not in dependent and m.after_members is not None:
+        found += m.repeats(m.after_members, POST_FIX, members_only=True) or _own(m.after_members)
+    matrix = m.after_matrix
+    if matrix is not None and matrix.sight is not None:
+        in_matrix = list(m.repeats(matrix, POST_FIX_MATRIX, members_only=False) or _own(matrix))
+        was_there = m.before_matrix is None or m.before_matrix.sight is None
+        if was_there or member.nodeid in m.before_matrix.sight.nodeids:  # type: ignore[union-attr]
+            found += in_matrix
+    return found
+
+
+def _own(measure: Measure) -> list[Sight]:
+    return [measure.sight] if measure.sight is not None else []
+
+
+def _after_answer(member: Member, sight: Sight) -> bool | None:
+    """True: passes and lost its predicate; False: it does not; None: it passes, but the figure is not known."""
+    seen = sight.of(member.nodeid)
+    answer = predicate(member, seen)
+    if answer is Answer.UNKNOWN and member.predicate == "slower" and seen.outcome == "passed":
+        return None
+    return answer is Answer.GONE
+
+
+def _words(m: Measured, nodeids: list[str]) -> str:
+    words: dict[str, int] = {}
+    for nodeid in nodeids:
+        seens = [x.sight.of(nodeid) for x in m.after if x.sight is not None]
+        worst = next((s for s in seens if s.outcome in FAILING), seens[0] if seens else Seen(nodeid))
+        word = worst.word if worst.outcome != "passed" else "still falls back or is slow"
+        words[word] = words.get(word, 0) + 1
+    return ", ".join(f"{count} {word}" for word, count in words.items())
+
+
+def same_tests(m: Measured) -> Condition:
+    """Members were compared with members and matrix with matrix: the same ids, in the same order."""
+    code = "same-tests"
+    pairs = (("members", m.before_members, m.after_members), ("matrix", m.before_matrix, m.after_matrix))
+    unknown = [name for name, one, other in pairs if one is None or other is None]
+    different: list[tuple[str, Measure, Measure]] = []
+    for name, one, other in pairs:
+        if one is None or other is None or is_same_scope(one, other):
+            continue
+        if not one.scope.nodeids or not other.scope.nodeids:
+            unknown.append(name)
+        else:
+            different.append((name, one, other))
+    if different:
+        name, one, other = different[0]
+        was, now = one.scope.nodeids, other.scope.nodeids
+        missing = tuple(x for x in was if x not in set(now))
+        added = tuple(x for x in now if x not in set(was))
+        how = f"{len(missing)} missing, {len(added)} added" if missing or added else "another order or other options"
+        text = f"{name}: {other.run.id} did not select the {len(was)} tests of {one.run.id} ({how})"
+        return Condition(code, SHUT, text, missing or added, VALIDATE)
+    if unknown:
+        return Condition(code, UNKNOWN, f"not both before and after: {', '.join(unknown)}", next=VALIDATE)
+    sizes = " and ".join(str(len(one.scope.nodeids)) for _, one, _ in pairs if one)
+    return Condition(code, OPEN, f"the same {sizes} tests before and after")
+
+
+def matrix_complete(m: Measured) -> Condition:
+    """There is a wider selection, and it ran to its end before and after."""
+    code, before, after = "matrix-complete", m.before_matrix, m.after_matrix
+    if not m.session.matrix and before is None:
+        text = "no wider matrix is known, so nothing says that the fix breaks nothing else"
+        return Condition(code, UNKNOWN, text, next=matrix_command(m.session))
+    if before is None or before.sight is None:
+        return Condition(code, UNKNOWN, "the matrix was not run before the fix", next=matrix_command(m.session))
+    if after is None or after.sight is None:
+        return Condition(code, UNKNOWN, "the matrix was not run with the fix in place", next=VALIDATE)
+    if not after.is_complete:
+        done = len(after.sight.evidence.tests)
+        text = f"{after.run.id} did not come to its end: {done} of {len(after.scope.nodeids)} tests have an outcome"
+        return Condition(code, SHUT, text, next=VALIDATE)
+    if not after.sight.evidence.tests:
+        return Condition(code, UNKNOWN, f"{after.run.id} shows no outcome of any test", next=VALIDATE)
+    return Condition(code, OPEN, f"{len(after.sight.evidence.tests)} tests ran to the end in {after.run.id}")
+
+
+def no_regression(m: Measured) -> Condition:
+    """The matrix has no new failure, no worse kind of an old one, and no test that is newly skipped or gone."""
+    code, before, after = "no-regression", m.before_matrix, m.after_matrix
+    if before is None or before.sight is None or after is None or after.sight is None:
+        return Condition(code, UNKNOWN, "the matrix was not run both before and after", next=VALIDATE)
+    befores = m.repeats(before, FULL_MATRIX, members_only=False) or [before.sight]
+    afters = m.repeats(after, POST_FIX_MATRIX, members_only=False) or [after.sight]
+    pairs = [[compare_matrix(one, sight) for one in befores] for sight in afters]
+    members = {x.nodeid for x in m.session.members}
+    new = dict.fromkeys(n for row in pairs for change in row for n in change.new)
+    flaky = [x for x in new if flips(x, afters) and flips(x, befores)]
+    lucky = [x for x in new if x not in flaky and flips(x, afters)]
+    solid = [x for x in new if x not in flaky and x not in lucky]
+    worse = dict.fromkeys(n for row in pairs for n, _ in row[-1].worse if all(_not_as_bad(n, c) for c in row))
+    vanished = dict.fromkeys(n for row in pairs for n, _ in row[-1].vanished if n not in members)
+    unclear = dict.fromkeys(n for row in pairs for n in row[-1].unclear if n not in new)
+    parts = [
+        f"{len(found)} {words}"
+        for found, words in (
+            (solid, f"passed in {before.run.id} and fail in {after.run.id}"),
+            (lucky, "now pass and fail on the same tree, before they did not"),
+            (worse, "fail in a worse way"),
+            (vanished, "are newly skipped, xfailed or gone"),
+        )
+        if found
+    ]
+    if parts:
+        named = tuple(dict.fromkeys((*solid, *lucky, *worse, *vanished)))
+        only_lucky = lucky and not solid and not worse and not vanished
+        following = (
+            f"debug-spyre revert, then {matrix_command(m.session)}" if only_lucky else "debug-spyre hypothesis list"
+        )
+        return Condition(code, SHUT, "tests " + "; ".join(parts), named, following)
+    if unclear:
+        text = f"{len(unclear)} tests fail in {after.run.id} and had no outcome in {before.run.id}"
+        return Condition(code, UNKNOWN, text, tuple(unclear), matrix_command(m.session))
+    note = f"; {len(flaky)} flake in both trees" if flaky else ""
+    return Condition(code, OPEN, f"no new failure in {after.run.id} against {before.run.id}{note}", tuple(flaky))
+
+
+def _not_as_bad(nodeid: str, change: MatrixChange) -> bool:
+    """In this comparison the test did not fail as badly before."""
+    return nodeid not in change.still
+
+
+def no_new_fallback(m: Measured) -> Condition:
+    """No pass comes with an op that newly falls back."""
+    code = "no-new-fallback"
+    ids = tuple(x.nodeid for x in m.session.members)
+    found: dict[str, frozenset[str]] = {}
+    compared = False
+    pairs = ((m.before_members, m.after_members, ids), (m.before_matrix, m.after_matrix, None))
+    for before, after, named in pairs:
+        if before is None or after is None or before.sight is None or after.sight is None:
+            continue
+        compared = True
+        found |= new_fallbacks(before.sight, after.sight, named or after.sight.nodeids)
+    if found:
+        ops = sorted(set().union(*found.values()))
+        text = f"{len(found)} tests pass with a new fallback: {', '.join(ops[:4])}"
+        return Condition(code, SHUT, text, tuple(found), f"debug-spyre op {ops[0]}")
+    if not compared:
+        return Condition(code, UNKNOWN, "nothing was run both before and after", next=VALIDATE)
+    return Condition(code, OPEN, "no passing test falls back for an op that it did not before")
+
+
+def no_edited_test(m: Measured, changes: Changes | None) -> Condition:
+    """The pass does not come from an edited test or a moved tolerance."""
+    code = "no-edited-test"
+    if changes is None:
+        if m.patched is not None and m.patched == m.start:
+            return Condition(code, OPEN, "no file differs from the start")
+        return Condition(code, UNKNOWN, "what the patch touches was not looked at", next=VALIDATE)
+    parts = []
+    if changes.tests:
+        parts.append(f"{len(changes.tests)} test files are edited ({', '.join(changes.tests[:3])})")
+    if changes.tolerances:
+        parts.append(f"{len(changes.tolerances)} lines move a tolerance or skip ({changes.tolerances[0]})")
+    if parts:
+        return Condition(
+            code, SHUT, "; ".join(parts), next="debug-spyre close resolved --override no-edited-test REASON"
+        )
+    return Condition(code, OPEN, f"{len(changes.files)} files changed, no test and no tolerance among them")

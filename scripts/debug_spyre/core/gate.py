@@ -1,0 +1,130 @@
+"""The gate before `resolved` and `blocked`: judge() gives open, shut or unknown, and every reason for it.
+
+Pure and total: the same session, evidence and digests give the same answer; unknown is never open. What a
+person may set aside is named in OVERRIDABLE; a failing member and a regression can't be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from debug_spyre.core import conditions, standing
+from debug_spyre.core.changes import Changes, changes_from_json
+from debug_spyre.core.claim import OPEN, SHUT, UNKNOWN, Claim, Condition, with_override
+from debug_spyre.core.evidence import Evidence
+from debug_spyre.core.measured import Measured
+from debug_spyre.core.session import Session
+from debug_spyre.core.words import GateState
+
+OVERRIDABLE = frozenset(
+    {
+        "same-tests",
+        "measured-at-start",
+        "one-tree",
+        "one-backend",
+        "something-changed",
+        "no-new-fallback",
+        "no-edited-test",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why the gate is not open: one condition, and what would open it."""
+
+    code: str
+    text: str
+    nodeids: tuple[str, ...] = ()
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The answer, the reasons for it, and every condition as it stands."""
+
+    state: GateState
+    reasons: tuple[Reason, ...]
+    conditions: tuple[Condition, ...]
+
+    @property
+    def overridden(self) -> tuple[Condition, ...]:
+        """Conditions that a person set aside."""
+        return tuple(x for x in self.conditions if x.override is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of contracts.md, with all conditions."""
+        return {
+            "gate": str(self.state),
+            "reasons": [
+                {"code": r.code, "text": r.text, "nodeids": list(r.nodeids), "next": r.next} for r in self.reasons
+            ],
+            "conditions": [
+                {"code": x.code, "state": str(x.state), "text": x.text, "override": x.override} for x in self.conditions
+            ],
+        }
+
+
+def judge(session: Session, evidence: Mapping[str, Evidence], claim: Claim | None = None) -> Gate:
+    """May the session be closed as resolved?"""
+    claim = claim or Claim()
+    m = Measured(session, evidence)
+    changes = claim.changes or _changes_on_record(session, m)
+    found = [
+        conditions.failed_before(m),
+        conditions.members_pass(m),
+        conditions.same_tests(m),
+        conditions.matrix_complete(m),
+        conditions.no_regression(m),
+        standing.measured_at_start(m),
+        standing.one_tree(m, claim),
+        standing.one_backend(m, claim),
+        standing.something_changed(m),
+        conditions.no_new_fallback(m),
+        conditions.no_edited_test(m, changes),
+        standing.tree_at_start(session, claim),
+        standing.table_filled(m),
+        standing.rows_concluded(session),
+        standing.retrospective(session, claim),
+    ]
+    if claim.workaround:
+        found.append(standing.workaround(session, claim))
+    return _gate(session, found, claim)
+
+
+def judge_blocked(session: Session, claim: Claim | None = None) -> Gate:
+    """May the session be closed as blocked?"""
+    claim = claim or Claim()
+    found = [
+        standing.tree_at_start(session, claim),
+        standing.no_row_in_progress(session),
+        standing.next_action(session, claim),
+    ]
+    return _gate(session, found, claim)
+
+
+def _gate(session: Session, found: list[Condition], claim: Claim) -> Gate:
+    overrides = [*(claim.overrides or {}).items(), *_fresh_overrides(session)]
+    allowed = [(code, reason) for code, reason in overrides if code in OVERRIDABLE and reason.strip()]
+    judged = tuple(with_override(condition, allowed) for condition in found)
+    left = [x for x in judged if x.state is not OPEN and x.override is None]
+    reasons = tuple(Reason(x.code, x.text, x.nodeids, x.next) for x in left)
+    state = SHUT if any(x.state is SHUT for x in left) else UNKNOWN if left else OPEN
+    return Gate(state, reasons, judged)
+
+
+def _fresh_overrides(session: Session) -> list[tuple[str, str]]:
+    """Overrides on record that were given for the present table: not before it, nor before a reopening."""
+    since = max([session.validation.at if session.validation else "", *(note.at for note in session.reopened)])
+    return [(o.code, o.reason) for o in session.overrides if o.at >= since]
+
+
+def _changes_on_record(session: Session, m: Measured) -> Changes | None:
+    """What `validate` noted of the patch, if it speaks of the runs that are judged."""
+    table = session.validation
+    noted = (table.matrix or {}).get("changes") if table else None
+    if not isinstance(noted, dict) or noted.get("tree") is None or noted["tree"] != m.patched:
+        return None
+    return changes_from_json(noted)

@@ -1,0 +1,134 @@
+"""The runs that the gate compares: members and matrix, before the fix and after it, each with its evidence.
+
+Only finished, valid runs count; of several the newest on the tree in question. A run without readable evidence
+is kept as such, so that its answer is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from debug_spyre.core.evidence import Evidence
+from debug_spyre.core.scope import Relation, Scope, relation, scope_of
+from debug_spyre.core.session import Member, Run, Session
+from debug_spyre.core.transitions import Answer, Sight, predicate
+from debug_spyre.core.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One run with what it shows; `sight` None where the evidence can't be read."""
+
+    run: Run
+    sight: Sight | None
+
+    @property
+    def scope(self) -> Scope:
+        """The ids that the run selected, with the options that change behaviour."""
+        if self.sight is None:
+            return scope_of(())
+        return scope_of(self.sight.evidence.selected, self.run.scope.get("options") or ())
+
+    @property
+    def is_complete(self) -> bool:
+        """The run came to its end."""
+        return self.sight is not None and self.sight.evidence.complete
+
+    @property
+    def tree(self) -> str | None:
+        """The tree that the run saw from its start to its end; None where that is unknown or changed under it."""
+        same = self.run.tree_digest == self.run.tree_digest_after
+        return self.run.tree_digest if same else None
+
+    @property
+    def backend(self) -> str | None:
+        """The backend's fingerprint, if it was the same at both ends."""
+        return self.run.backend if self.run.backend == self.run.backend_after else None
+
+
+class Measured:
+    """The four measurements of a session, as far as they exist."""
+
+    def __init__(self, session: Session, evidence: Mapping[str, Evidence]) -> None:
+        self.session = session
+        self._sights = {name: Sight(found) for name, found in evidence.items()}
+        self.start: str | None = session.tree.get("digest")
+        self.before_members = self._before(BASELINE, members_only=True)
+        self.before_matrix = self._before(FULL_MATRIX, members_only=False)
+        self.after_members = self._newest(POST_FIX, members_only=True)
+        self.after_matrix = self._newest(POST_FIX_MATRIX, members_only=False)
+
+    def all_named(self, name: str, *, members_only: bool) -> list[Measure]:
+        """Finished valid runs of that name, oldest first."""
+        return [
+            Measure(run, self._sights.get(run.id))
+            for run in self.session.named_runs(name)
+            if run.is_finished and run.valid and run.members_only is members_only
+        ]
+
+    def _newest(self, name: str, *, members_only: bool) -> Measure | None:
+        found = self.all_named(name, members_only=members_only)
+        return found[-1] if found else None
+
+    def _before(self, name: str, *, members_only: bool) -> Measure | None:
+        found = self.all_named(name, members_only=members_only)
+        at_start = [m for m in found if m.tree is not None and m.tree == self.start]
+        return (at_start or found or [None])[-1]  # type: ignore[list-item]
+
+    @property
+    def after(self) -> tuple[Measure, ...]:
+        """The runs after the fix that exist."""
+        return tuple(m for m in (self.after_members, self.after_matrix) if m is not None)
+
+    @property
+    def before(self) -> tuple[Measure, ...]:
+        """The runs before the fix that exist."""
+        return tuple(m for m in (self.before_members, self.before_matrix) if m is not None)
+
+    @cached_property
+    def patched(self) -> str | None:
+        """The one tree of all runs after the fix; None where they differ or it is unknown."""
+        trees = {m.tree for m in self.after}
+        return trees.pop() if len(trees) == 1 else None
+
+    def repeats(self, of: Measure, name: str, *, members_only: bool) -> list[Sight]:
+        """All runs of that name on the same tree, backend and scope as `of`, itself included.
+
+        A run that somebody else's hold on the card disturbed says nothing of the tree and is left out.
+        """
+        return [
+            m.sight
+            for m in self.all_named(name, members_only=members_only)
+            if m.sight is not None and m.tree == of.tree and m.backend == of.backend and is_same_scope(m, of)
+            if m.run.id == of.run.id or not _is_disturbed(m.sight)
+        ]
+
+    def is_scope_dependent(self, member: Member) -> bool:
+        """The member's predicate does not hold among the members alone, but in the matrix: it is judged there."""
+        alone, wide = self.before_members, self.before_matrix
+        if alone is None or alone.sight is None or wide is None or wide.sight is None:
+            return False
+        if predicate(member, alone.sight.of(member.nodeid)) is not Answer.GONE:
+            return False
+        return predicate(member, wide.sight.of(member.nodeid)) is Answer.HOLDS
+
+    @property
+    def scope_dependent(self) -> tuple[Member, ...]:
+        """Members that pass alone."""
+        return tuple(m for m in self.session.members if self.is_scope_dependent(m))
+
+
+def _is_disturbed(sight: Sight) -> bool:
+    return any("card-busy" in failure.tags for failure in sight.evidence.failures)
+
+
+def is_same_scope(one: Measure, other: Measure) -> bool:
+    """The same ids in the same order with the same options; an unknown scope equals nothing."""
+    return relation(one.scope, other.scope) is Relation.EQUAL
+
+
+def run_ids(measures: Iterable[Measure]) -> str:
+    """r2, r7: for a sentence."""
+    return ", ".join(m.run.id for m in measures)

@@ -1,0 +1,189 @@
+"""What became of a test between two runs, and of a whole matrix: the facts that the gate judges.
+
+A test without an outcome, newly skipped or newly xfailed never counts as passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from debug_spyre.core.evidence import Evidence, Failure, Kind, Outcome, Severity
+from debug_spyre.core.session import Member
+
+FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.CRASHED, Outcome.TIMEOUT})
+PASSING = frozenset({Outcome.PASSED, Outcome.XPASSED})
+NO_ANSWER = frozenset({Outcome.SKIPPED, Outcome.XFAILED, Outcome.MISSING})
+_BADNESS = (
+    Outcome.PASSED, Outcome.XPASSED, Outcome.XFAILED, Outcome.SKIPPED, Outcome.MISSING,
+    Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT, Outcome.CRASHED,
+)  # fmt: skip
+_KIND_RANK = {Kind.MISMATCH: 1, Kind.COMPILE: 2, Kind.EXCEPTION: 2, Kind.TIMEOUT: 3, Kind.CRASH: 4}
+_SEVERITY_RANK = {Severity.ACCUMULATION: 1, Severity.SPECIAL: 2, Severity.STRUCTURAL: 3}
+
+
+class Answer(StrEnum):
+    """Does the member's predicate hold in this run?"""
+
+    HOLDS = "holds"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that one run says of one test."""
+
+    nodeid: str
+    outcome: Outcome = Outcome.MISSING
+    seconds: float | None = None
+    fallbacks: frozenset[str] = frozenset()
+    failure: Failure | None = None
+
+    @property
+    def word(self) -> str:
+        """The outcome as the validation table shows it."""
+        if self.failure is not None and self.outcome in FAILING:
+            return f"{self.outcome} ({self.failure.kind})"
+        return str(self.outcome)
+
+
+class Sight:
+    """One run's evidence by node id."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self._seen = _index(evidence)
+
+    def of(self, nodeid: str) -> Seen:
+        """What the run says of this test; MISSING where it says nothing."""
+        return self._seen.get(nodeid) or Seen(nodeid)
+
+    @property
+    def nodeids(self) -> tuple[str, ...]:
+        """Selected ids in order, then any other that has an outcome."""
+        return tuple(dict.fromkeys((*self.evidence.selected, *self._seen)))
+
+
+def _index(evidence: Evidence) -> dict[str, Seen]:
+    failures: dict[str, Failure] = {}
+    for failure in evidence.failures:
+        if failure.nodeid is not None and _worse_failure(failures.get(failure.nodeid), failure):
+            failures[failure.nodeid] = failure
+    fallbacks: dict[str, set[str]] = {}
+    for fallback in evidence.fallbacks:
+        for nodeid in fallback.nodeids:
+            fallbacks.setdefault(nodeid, set()).add(op_name(fallback.op))
+    seen: dict[str, Seen] = {}
+    for test in evidence.tests:
+        ops = frozenset(map(op_name, test.fallbacks)) | fallbacks.get(test.nodeid, set())
+        now = Seen(test.nodeid, test.outcome, test.seconds, ops, failures.get(test.nodeid))
+        before = seen.get(test.nodeid)
+        # a second attempt that passes does not undo the first
+        if before is None or _BADNESS.index(now.outcome) >= _BADNESS.index(before.outcome):
+            seen[test.nodeid] = now
+    for nodeid, failure in failures.items():
+        if nodeid not in seen:
+            seen[nodeid] = Seen(nodeid, _outcome_of(failure), None, frozenset(fallbacks.get(nodeid, ())), failure)
+    return seen
+
+
+def _worse_failure(one: Failure | None, other: Failure) -> bool:
+    return one is None or _KIND_RANK[other.kind] > _KIND_RANK[one.kind]
+
+
+def _outcome_of(failure: Failure) -> Outcome:
+    if failure.kind is Kind.CRASH:
+        return Outcome.CRASHED
+    if failure.kind is Kind.TIMEOUT:
+        return Outcome.TIMEOUT
+    return Outcome.FAILED if failure.phase == "call" else Outcome.ERROR
+
+
+def op_name(op: str) -> str:
+    """An op's name without the prefix that some messages put before it."""
+    return op.removeprefix("torch.ops.")
+
+
+def predicate(member: Member, seen: Seen) -> Answer:
+    """Does what makes it a member hold here? Only a test that passed can have lost it."""
+    if member.predicate == "falls-back":
+        if op_name(member.op or "") in seen.fallbacks:
+            return Answer.HOLDS
+        return Answer.GONE if seen.outcome is Outcome.PASSED else Answer.UNKNOWN
+    if member.predicate == "slower":
+        if seen.outcome is not Outcome.PASSED or seen.seconds is None or member.seconds is None:
+            return Answer.UNKNOWN
+        return Answer.HOLDS if seen.seconds > member.seconds else Answer.GONE
+    if seen.outcome in FAILING:
+        return Answer.HOLDS
+    return Answer.GONE if seen.outcome is Outcome.PASSED else Answer.UNKNOWN
+
+
+def is_worse(before: Failure | None, after: Failure | None) -> bool:
+    """The same test fails in a worse way: a crash for a mismatch, a structural mismatch for rounding noise."""
+    if before is None or after is None:
+        return False
+    if _KIND_RANK[after.kind] != _KIND_RANK[before.kind]:
+        return _KIND_RANK[after.kind] > _KIND_RANK[before.kind]
+    ranks = [_SEVERITY_RANK.get(f.severity) if f.severity else None for f in (before, after)]
+    return None not in ranks and ranks[1] > ranks[0]  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixChange:
+    """Two runs of one matrix, test by test; each entry is a node id, `worse` and `vanished` with the words for it."""
+
+    new: tuple[str, ...] = ()  # fails now and did not before
+    worse: tuple[tuple[str, str], ...] = ()  # failed before, fails worse now
+    vanished: tuple[tuple[str, str], ...] = ()  # had an outcome, now skipped, xfailed or none
+    unclear: tuple[str, ...] = ()  # fails now, no outcome before
+    gone: tuple[str, ...] = ()  # failed before, passes now
+    still: tuple[str, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Nothing got worse and nothing is open."""
+        return not (self.new or self.worse or self.vanished or self.unclear)
+
+
+def compare_matrix(before: Sight, after: Sight) -> MatrixChange:
+    """The matrix before against the matrix after, every node id of either."""
+    found: dict[str, list[Any]] = {name: [] for name in ("new", "worse", "vanished", "unclear", "gone", "still")}
+    for nodeid in dict.fromkeys((*before.nodeids, *after.nodeids)):
+        was, now = before.of(nodeid), after.of(nodeid)
+        kind = _transition(was, now, collected_before=nodeid in before.nodeids)
+        if kind in {"worse", "vanished"}:
+            found[kind].append((nodeid, f"{was.word} -> {now.word}"))
+        elif kind:
+            found[kind].append(nodeid)
+    return MatrixChange(**{name: tuple(entries) for name, entries in found.items()})
+
+
+def _transition(was: Seen, now: Seen, *, collected_before: bool) -> str | None:
+    if now.outcome in FAILING:
+        if was.outcome in FAILING:
+            return "worse" if is_worse(was.failure, now.failure) else "still"
+        return "unclear" if was.outcome is Outcome.MISSING and collected_before else "new"
+    if now.outcome in NO_ANSWER:
+        is_new = was.outcome is not Outcome.MISSING and was.outcome is not now.outcome
+        return "vanished" if is_new else None
+    return "gone" if was.outcome in FAILING else None
+
+
+def flips(nodeid: str, sights: Iterable[Sight]) -> bool:
+    """The test both passes and fails in these runs of one tree and one scope."""
+    outcomes = {sight.of(nodeid).outcome for sight in sights}
+    return bool(outcomes & FAILING) and bool(outcomes & PASSING)
+
+
+def new_fallbacks(before: Sight, after: Sight, nodeids: Iterable[str]) -> Mapping[str, frozenset[str]]:
+    """Ops that a passing test falls back for now and did not before."""
+    found = {}
+    for nodeid in nodeids:
+        was, now = before.of(nodeid), after.of(nodeid)
+        if now.outcome in PASSING and was.outcome is not Outcome.MISSING and now.fallbacks - was.fallbacks:
+            found[nodeid] = now.fallbacks - was.fallbacks
+    return found
