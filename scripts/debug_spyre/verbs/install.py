@@ -1,0 +1,96 @@
+"""The verb that puts the skill into a checkout or the person's own folder, and takes it out again."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.edge import client_settings, install
+from debug_spyre.edge.bundle_files import find_bundle
+from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.verb import Verb
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("directory", nargs="?", metavar="DIR", help="a checkout (default: the one around here)")
+    parser.add_argument(
+        "--personal", action="store_true", help="for all checkouts of this person: the client's own folder"
+    )
+    parser.add_argument(
+        "--guard", action="store_true", help="hooks for the whole project, not only while the skill is in use"
+    )
+    parser.add_argument("--print-permissions", action="store_true", help="permission rules for a client without hooks")
+    parser.add_argument("--uninstall", action="store_true", help="take the skill and its hooks out; logs stay")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _run(args: Namespace) -> int:
+    start = Path(args.directory) if args.directory else Path.cwd()
+    place = install.personal_place() if args.personal else install.project_place(start)
+    if args.print_permissions:
+        rules = client_settings.permissions(place.skill / "scripts/debug-spyre")
+        answer(client_settings.as_text(rules), rules, as_json=args.json)
+        return 0
+    lines, data = _uninstall(place, args) if args.uninstall else _install(place, args)
+    answer(lines, data, as_json=args.json)
+    return 0
+
+
+def _install(place: install.Place, args: Namespace) -> tuple[list[str], dict[str, Any]]:
+    settings, text = client_settings.read_settings(place.settings)
+    change = install.install(find_bundle(), place, dry_run=args.dry_run)
+    if args.guard and not args.dry_run:
+        client_settings.write_settings(place.settings, client_settings.with_hooks(settings, place.guard), text)
+    would = "would be " if args.dry_run else ""
+    if change.kept:
+        lines = [f"the skill is here already: {place.skill}"]
+    else:
+        lines = [f"{len(change.written)} files {would}written to {place.skill}"]
+        if change.removed:
+            lines.append(f"{len(change.removed)} files of an older version {would}removed")
+    if change.moved_aside:
+        lines.append(f"{', '.join(change.moved_aside)} {would}moved to {place.skill / install.ASIDE}")
+    if args.guard:
+        lines.append(f"hooks {would}in {place.settings}")
+    lines.append("next: in the client type /debug-spyre and what fails; by hand: debug-spyre doctor")
+    return lines, _data(place, change, args)
+
+
+def _uninstall(place: install.Place, args: Namespace) -> tuple[list[str], dict[str, Any]]:
+    settings, text = client_settings.read_settings(place.settings)
+    change = install.uninstall(place, dry_run=args.dry_run)
+    rest = client_settings.without_hooks(settings)
+    hooked = rest != settings
+    if hooked and not args.dry_run:
+        client_settings.write_settings(place.settings, rest, text)
+    would = "would be " if args.dry_run else ""
+    lines = [f"{len(change.removed)} files {would}removed from {place.skill}"]
+    if not change.removed:
+        lines = [f"nothing is installed in {place.skill}"]
+    if change.kept:
+        lines.append(f"kept, since changed by hand: {', '.join(change.kept)}")
+    if change.moved_aside:
+        lines.append(f"{', '.join(change.moved_aside)} {would}put back")
+    if hooked:
+        lines.append(f"our hooks {would}taken out of {place.settings}")
+    if (place.skill / "logs").is_dir():
+        lines.append(f"the logs stay: {place.skill / 'logs'}")
+    return lines, _data(place, change, args)
+
+
+def _data(place: install.Place, change: install.Change, args: Namespace) -> dict[str, Any]:
+    return {
+        "skill": str(place.skill),
+        "settings": str(place.settings),
+        "guard": args.guard,
+        "dry_run": args.dry_run,
+        "written": list(change.written),
+        "removed": list(change.removed),
+        "moved_aside": list(change.moved_aside),
+        "kept": list(change.kept),
+    }
+
+
+VERBS = {"install": Verb(_add_arguments, _run, example="debug-spyre install ~/spyre-inference --guard --dry-run")}
