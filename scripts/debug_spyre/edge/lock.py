@@ -328,6 +328,18 @@ def _parse(data: bytes) -> Holder | None:
         return None
 
 
+def inherited_descriptors() -> tuple[int, ...]:
+    """The lock's descriptors that this process has from the call it runs under: to be passed on."""
+    found = []
+    for mark in filter(None, os.environ.get(INHERITED, "").split(",")):
+        number, device, inode = mark.split(":")
+        with suppress(OSError, ValueError):
+            mine = os.fstat(int(number))
+            if (str(mine.st_dev), str(mine.st_ino)) == (device, inode):
+                found.append(int(number))
+    return tuple(found)
+
+
 def _inherited(paths: Sequence[Path]) -> Held | None:
     """The lock is held for us by the call that we run under: by its descriptors, or by an ancestor that holds it."""
     if not os.environ.get(INHERITED):

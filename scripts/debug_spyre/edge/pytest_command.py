@@ -94,3 +94,20 @@ def check_environment(overrides: Mapping[str, str]) -> None:
         raise UsageError(
             f"PYTEST_ADDOPTS: {error.what}", next="unset PYTEST_ADDOPTS, or take these words out"
         ) from error
+
+
+def check_command(checkout: Path, words: Sequence[str]) -> None:
+    """The same rules for a command given to `exec`: no xdist, no `-k` that can't be read, no `uv run` that syncs.
+
+    Raises:
+        UsageError: they are refused, with what stands in their place.
+    """
+    names = [Path(word).name for word in words]
+    at = next((n for n, name in enumerate(names) if name in {"pytest", "py.test"}), None)
+    if at is not None and (at == 0 or words[at - 1] in {"-m", "run", "--no-sync"} or names[0] in {"uv", "env"}):
+        pytest_words.check(words[at + 1 :])
+    if names[:2] == ["uv", "run"] and "--no-sync" not in words and (checkout / "uv.lock").is_file():
+        raise UsageError(
+            "plain `uv run` syncs: it takes a local torch-spyre away without a word",
+            next=f"debug-spyre exec -- {shlex.join([*words[:2], '--no-sync', *words[2:]])}",
+        )

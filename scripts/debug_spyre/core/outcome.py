@@ -1,0 +1,64 @@
+"""From a command's exit status to a run's status: what ended it, whether it counts, what has to be said."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from debug_spyre.core.evidence import Evidence
+from debug_spyre.core.words import RunStatus
+
+NO_PYTEST = "there is no pytest in the interpreter that was chosen"
+_RESYNC = re.compile(r"^\s*(?:Uninstalled|Installed) \d+ packages?\b.*$", re.MULTILINE)
+_SPYRE = re.compile(r"^\s*[-+~] torch-spyre.*$", re.MULTILINE)
+_UNCOUNTED = {RunStatus.INTERRUPTED, RunStatus.LOST, RunStatus.INVALID, RunStatus.BUSY}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the command ended. `status` is set where we ended it, or where nobody saw the end."""
+
+    status: RunStatus | None
+    exit: int | None
+    is_pytest: bool
+    changed: bool  # the backend changed under the run, undeclared
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The run's status, whether its evidence counts, and what to say about it."""
+
+    status: RunStatus
+    valid: bool
+    warnings: tuple[str, ...] = ()
+
+
+def judge(ending: Ending, evidence: Evidence | None, *, head: str, tail: str, has_results: bool) -> Judged:
+    """The run's status from its end, its evidence and the edges of its output."""
+    said: list[str] = []
+    resync = _RESYNC.findall(head)
+    if resync:
+        lines = [*resync[:2], *_SPYRE.findall(head)[:2]]
+        said.append("uv installed packages before the run: " + "; ".join(line.strip() for line in lines))
+    if ending.changed:
+        return Judged(RunStatus.INVALID, valid=False, warnings=tuple(said))
+    status = ending.status or _by_exit(ending.exit, is_pytest=ending.is_pytest)
+    if ending.is_pytest and not has_results and "No module named pytest" in tail:
+        said.append(f"{NO_PYTEST}; install it there, or name another: DEBUG_SPYRE_PYTHON=/path/to/python")
+        return Judged(RunStatus.ERROR, valid=False, warnings=tuple(said))
+    nothing = ending.is_pytest and (ending.exit == 5 or (ending.exit == 4 and not (evidence and evidence.tests)))
+    if nothing:
+        said.append("no test ran" + (": nothing was selected" if ending.exit == 5 else ""))
+    return Judged(status, valid=status not in _UNCOUNTED and not nothing, warnings=tuple(said))
+
+
+def _by_exit(code: int | None, *, is_pytest: bool) -> RunStatus:
+    if code is None:
+        return RunStatus.LOST
+    if code < 0:
+        return RunStatus.KILLED
+    if code == 0:
+        return RunStatus.PASSED
+    if is_pytest and code > 1:
+        return RunStatus.ERROR
+    return RunStatus.FAILED

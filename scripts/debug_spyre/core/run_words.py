@@ -1,0 +1,89 @@
+"""A run's answer in a few lines: an agent pays for each. <= 1.5 kB for one failure, <= 4 kB for fifty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from debug_spyre.core.progress import clock
+
+MOST_LINES = 10
+MOST_NAMES = 8
+LINE = 200
+_COUNTS = ("passed", "failed", "errors", "skipped", "xfailed", "xpassed")
+
+
+def says(data: dict[str, Any], *, stem: str, chosen: str | None = None, state: dict[str, Any] | None = None) -> str:
+    """The run's JSON form (contracts) as text; `stem` names its folder in the next command."""
+    if data["status"] == "running":
+        return _running(data, stem, state or {})
+    lines = [_headline(data)]
+    lines += [f"  warning: {_cut(w)}" for w in data["warnings"][:4]]
+    lines += [f"  still on the card: {_cut(h)}" for h in data["holders"]]
+    lines += _failing(data)
+    lines += [f"  {_cut(line)}" for line in data.get("digest", [])[:MOST_LINES]]
+    if chosen:
+        lines.append(f"python: {_cut(chosen)}")
+    lines.append(f"output: {data['output']}")
+    if data["log"]:
+        lines.append(f"log: {data['log']}")
+    following = _next(data, stem)
+    if following:
+        lines.append(f"next: {following}")
+    return "\n".join(lines)
+
+
+def _running(data: dict[str, Any], stem: str, state: dict[str, Any]) -> str:
+    name = f" ({data['name']})" if data["name"] else ""
+    if state.get("state") == "waiting":
+        holder = f", held by {_cut(str(state['holder']))}" if state.get("holder") else ""
+        what = f"{data['run']}{name} waits for the card{holder}"
+    else:
+        what = f"{data['run']}{name} is still running"
+        if state.get("progress"):
+            what += f": {_cut(str(state['progress']))}"
+    quiet = f"\n  warning: {_cut(str(state['quiet']))}" if state.get("quiet") else ""
+    return f"{what}{quiet}\noutput: {data['output']}\nnext: debug-spyre wait {data['run']} --session {stem}"
+
+
+def _headline(data: dict[str, Any]) -> str:
+    name = f" {data['name']}" if data["name"] else ""
+    counts = data["counts"] or {}
+    shown = ", ".join(f"{counts[key]} {key}" for key in _COUNTS if counts.get(key))
+    scope = data["scope"]
+    where = f"; scope {scope['digest']}, {scope['collected']} tests" if scope.get("digest") else ""
+    ended = "" if data["exit"] is None else f", exit {data['exit']}"
+    row = f"; hypothesis {data['hypothesis']}" if data["hypothesis"] is not None else ""
+    count = f" ({shown})" if shown else ""
+    void = "" if data["valid"] else "; does not count as evidence"
+    return f"{data['run']}{name}: {data['status']}{count} in {clock(data['seconds'])}{ended}{where}{row}{void}"
+
+
+def _failing(data: dict[str, Any]) -> list[str]:
+    names = list(dict.fromkeys(f["nodeid"] or "(session)" for f in data["failures"]))
+    lines = [f"  FAILED {_cut(name)}" for name in names[:MOST_NAMES]]
+    if len(names) > MOST_NAMES:
+        lines.append(f"  ... and {len(names) - MOST_NAMES} more failing; all in the log and in --json")
+    return lines
+
+
+def _next(data: dict[str, Any], stem: str) -> str | None:
+    if data["status"] == "orphans":
+        return "end what still holds the card, then repeat the run (debug-spyre lock shows who)"
+    if data["status"] == "invalid":
+        return "debug-spyre doctor; then repeat the run"
+    if data["status"] in {"interrupted", "lost"}:
+        return "repeat the run"
+    if data["session"] is None:
+        return "debug-spyre open SLUG starts a session" if data["failures"] else None
+    if data["hypothesis"] is not None:
+        return (
+            f"debug-spyre hypothesis conclude {data['hypothesis']} confirmed|ruled-out|inconclusive --run {data['run']}"
+        )
+    if data["name"] == "baseline":
+        return "debug-spyre hypothesis seed"
+    return f"debug-spyre status --session {stem}"
+
+
+def _cut(text: str) -> str:
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    return plain if len(plain) <= LINE else plain[: LINE - 3] + "..."

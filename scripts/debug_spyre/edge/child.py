@@ -1,0 +1,192 @@
+"""The command of a job while it runs: writes straight to its output file, watched for stall, time and a wish to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from debug_spyre.core.events import RunProgressed
+from debug_spyre.core.progress import clock
+from debug_spyre.core.words import RunStatus
+from debug_spyre.edge import processes, settling
+from debug_spyre.edge import run_folder as rf
+from debug_spyre.edge.lock import Held
+from debug_spyre.edge.progress_line import ResultsReader
+from debug_spyre.edge.pytest_command import child_path
+from debug_spyre.edge.run_folder import RunFolder
+from debug_spyre.edge.workspace import Folder
+
+LOOK_SECONDS = 0.5
+PROGRESS_SECONDS = 30.0
+QUIET_SECONDS = 300.0
+RUN_ID = "DEBUG_SPYRE_RUN"
+RESULTS = "DEBUG_SPYRE_RESULTS"
+BUDGET = "DEBUG_SPYRE_TENSOR_BUDGET"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How the command ended: its exit status (negative: signal), and why we ended it, if we did."""
+
+    status: RunStatus | None  # None: by itself
+    exit: int | None
+    seconds: float
+    reason: str = ""
+
+
+class Child:
+    """Starts the command and stays with it."""
+
+    def __init__(self, run: RunFolder, job: rf.Job, held: Held, who: dict[str, int], notes: list[str]) -> None:
+        self.run_folder, self.job, self.held, self.who, self.notes = run, job, held, who, notes
+        self.reader = ResultsReader(run.results)
+        self.output = Path(job.folder) / job.output
+        self.exit: int | None = None
+        self.began = time.monotonic()
+        self.alive_at = self.began
+        self.size = -1
+        self.progressed_at = self.began
+        self.told_quiet = False
+
+    def run(self) -> End:
+        """Start it, wait for its end (or bring it about), reap what falls to us meanwhile."""
+        try:
+            pid = self._start()
+        except OSError as error:
+            with self.output.open("ab") as stream:
+                stream.write(f"debug-spyre: {self.job.argv[0]}: {error.strerror}\n".encode())
+            self.notes.append(f"{self.job.argv[0]} can't be started: {error.strerror}")
+            return End(RunStatus.ERROR, 127 if isinstance(error, FileNotFoundError) else 126, 0.0)
+        self.run_folder.say(rf.RUNNING, **self.who, child=pid)
+        settling.render(Path(self.job.folder))
+        return self._watch(pid)
+
+    def _start(self) -> int:
+        """The lock's descriptors go along, nothing else; the signal mask of the supervisor does not."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        output = os.open(self.output, flags, 0o600)
+        descriptors = self.held.descriptors
+        if os.environ.get("DEBUG_SPYRE_UNSAFE_NO_DESCRIPTOR"):
+            descriptors = ()
+        try:
+            started = subprocess.Popen(
+                self.job.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self.job.checkout,
+                env=self._environment(),
+                pass_fds=descriptors,
+                start_new_session=True,
+                preexec_fn=_plain_signals,  # noqa: PLW1509  one thread here, and only async-signal-safe calls
+            )
+        finally:
+            os.close(output)
+        self.process = started
+        self.began = self.alive_at = self.progressed_at = time.monotonic()
+        return started.pid
+
+    def _environment(self) -> dict[str, str]:
+        env = {**os.environ, **self.held.environment(), **self.job.env}
+        env[RUN_ID] = self.job.run
+        env[processes.RUN_FOLDER] = str(self.run_folder.path)
+        env.setdefault("PYTHONUNBUFFERED", "1")  # stdout and stderr in order, and nothing lost in an abort
+        if self.job.pytest_args is not None:
+            env.update(child_path(env))
+            env[RESULTS] = str(self.run_folder.results)
+            env[BUDGET] = str(settling.tensor_budget(Path(self.job.folder)))
+        return env
+
+    def _watch(self, pid: int) -> End:
+        while True:
+            if self._reap(pid):
+                return End(None, self.exit, time.monotonic() - self.began)
+            caught = signal.sigtimedwait({signal.SIGCHLD, *_STOPS}, LOOK_SECONDS)
+            if caught is not None and caught.si_signo in _STOPS:
+                return self._end(pid, RunStatus.INTERRUPTED, "ended on request")
+            now = time.monotonic()
+            self._look(now)
+            if self.job.timeout is not None and now - self.began >= self.job.timeout:
+                return self._end(
+                    pid, RunStatus.TIMEOUT, f"ended after {self.job.timeout:g} s (--timeout){self._where()}"
+                )
+            if self.job.stall is not None and now - self.alive_at >= self.job.stall:
+                reason = f"ended: no output and no result for {self.job.stall:g} s (--stall){self._where()}"
+                return self._end(pid, RunStatus.STALLED, reason)
+
+    def _reap(self, pid: int) -> bool:
+        """Take in every child that ended; True where the command itself did."""
+        with suppress(ChildProcessError):
+            while True:
+                ended, status = os.waitpid(-1, os.WNOHANG)
+                if ended == 0:
+                    break
+                if ended == pid:
+                    self.exit = os.waitstatus_to_exitcode(status)
+                    self.process.returncode = self.exit
+        return self.exit is not None
+
+    def _take_in(self, pid: int) -> None:
+        self._reap(pid)
+
+    def _look(self, now: float) -> None:
+        news = self.reader.look()
+        with suppress(OSError):
+            size = self.output.stat().st_size
+            news = news or size != self.size
+            self.size = size
+        if news:
+            self.alive_at = now
+            self.told_quiet = False
+        elif now - self.alive_at >= QUIET_SECONDS and not self.told_quiet:
+            self.told_quiet = True
+            words = f"no output and no result for {clock(now - self.alive_at)}{self._where()}"
+            self.notes.append(words)
+            self.run_folder.say(rf.RUNNING, **self.who, child=self.process.pid, quiet=words)
+        if now - self.progressed_at >= PROGRESS_SECONDS and self.reader.progress.started:
+            self._progressed(now)
+
+    def _progressed(self, now: float) -> None:
+        self.progressed_at = now
+        seen = self.reader.progress
+        event = RunProgressed(
+            run=self.job.run, done=seen.done, failed=seen.failed, collected=seen.collected, current=seen.current
+        )
+        with settling.kept_going("the progress could not be recorded"):
+            folder = Path(self.job.folder)
+            Folder(folder).journal.append(event)
+            settling.render(folder)
+
+    def _where(self) -> str:
+        self.reader.look()
+        seen = self.reader.progress
+        if not seen.current:
+            return ""
+        phase = {None: "its set-up", "setup": "its call", "call": "its teardown"}.get(seen.phase, "it")
+        return f", in {phase} of {seen.current}".replace("its ", "the ")
+
+    def _end(self, pid: int, status: RunStatus, reason: str) -> End:
+        """TERM to the command's group, grace, KILL; what it left elsewhere is ended afterwards."""
+        mine = processes.read_process(pid)
+
+        def find() -> list[processes.Process]:
+            return [mine] if mine and self.exit is None and processes.is_same(mine.pid, mine.start) else []
+
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGTERM)
+        processes.end(find, grace=settling.grace_seconds(), reap=lambda: self._take_in(pid))
+        self._reap(pid)
+        self.notes.append(reason)
+        return End(status, self.exit, time.monotonic() - self.began, reason)
+
+
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+
+
+def _plain_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())

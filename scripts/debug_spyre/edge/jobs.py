@@ -1,0 +1,212 @@
+"""Jobs: what the card verbs hand to a supervisor, and how the caller follows one. Killing the caller loses nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from debug_spyre.core.errors import BadInputError, CardBusyError, DebugSpyreError, EnvironmentTroubleError, Exit
+from debug_spyre.edge import run_folder as rf
+from debug_spyre.edge.files import PRIVATE, make_folder
+from debug_spyre.edge.processes import is_same
+from debug_spyre.edge.progress_line import ProgressLine, Silent
+from debug_spyre.edge.records import RunRecord, load_record
+from debug_spyre.edge.recovery import recover
+from debug_spyre.edge.run_folder import Job, RunFolder
+
+SCRIPTS = Path(__file__).resolve().parents[2]
+POLL_SECONDS = 0.05
+AGENT_FOREGROUND = 100.0
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.edge.supervisor import main; main(sys.argv[2:])"
+__all__ = ["JobSpec", "RunRecord", "follow", "foreground_seconds", "request_stop", "run_job", "submit"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What to run, where, and under which limits. `wait` for the card: None for ever, 0 not at all."""
+
+    folder: Path
+    checkout: Path
+    verb: str
+    name: str | None
+    argv: tuple[str, ...]
+    pytest_args: tuple[str, ...] | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    hypothesis: int | None = None
+    members_only: bool = False
+    timeout: float | None = None
+    stall: float | None = None
+    wait: float | None = None
+    plugins: tuple[str, ...] = ()
+    cards: str | None = None
+    reap: bool = False
+    expect_change: tuple[str, ...] = ()
+    python: str | None = None
+    notes: tuple[str, ...] = ()  # said with the run's warnings: the interpreter chosen, say
+
+
+def foreground_seconds(given: float | None) -> float | None:
+    """How long a verb follows its job: as told, else to the end for people and 100 s under an agent's client."""
+    if given is not None:
+        return given
+    return AGENT_FOREGROUND if os.environ.get("CLAUDECODE") else None
+
+
+def run_job(
+    spec: JobSpec, *, foreground: float | None = None, started: Callable[[RunFolder], None] = lambda _run: None
+) -> RunRecord:
+    """Start the supervisor and follow the job to its end, or for `foreground` seconds (status running then).
+
+    Raises:
+        CardBusyError: the card was not to be had in the time given; DebugSpyreError: the run could not begin.
+    """
+    run = submit(spec)
+    started(run)
+    return follow(run, foreground=foreground)
+
+
+def submit(spec: JobSpec) -> RunFolder:
+    """Reserve the run and start its supervisor; returns at once.
+
+    Raises:
+        EnvironmentTroubleError: nothing can be written, or no process can be started.
+    """
+    folder = spec.folder.resolve()
+    make_folder(folder)
+    run, output = rf.reserve(folder, spec.name)
+    job = Job(
+        run=run.id,
+        folder=str(folder),
+        checkout=str(spec.checkout),
+        output=output,
+        argv=_with_plugins(spec.argv, spec.plugins),
+        **{name: getattr(spec, name) for name in _SHARED},
+    )
+    try:
+        minded = run.write_job(job)
+    except OSError as error:
+        run.forget(folder / output)
+        raise EnvironmentTroubleError(
+            f"cannot write in {run.path}: {error.strerror}", next="free space on the disk and repeat the command"
+        ) from error
+    try:
+        _start(run, minded)
+    finally:
+        os.close(minded)
+    return run
+
+
+_SHARED = (
+    "verb", "name", "pytest_args", "env", "hypothesis", "members_only", "timeout", "stall", "wait", "plugins", "cards",
+    "reap", "expect_change", "python", "notes",
+)  # fmt: skip
+
+
+def follow(run: RunFolder, *, foreground: float | None = None) -> RunRecord:
+    """Wait for the job's end, saying how far it is. Ctrl-C of a person ends the run; our own death does not.
+
+    Raises:
+        CardBusyError: the run was given up since the card is busy; DebugSpyreError: it could not begin.
+    """
+    line: ProgressLine = Silent() if os.environ.get("CLAUDECODE") else ProgressLine(run)
+    deadline = None if foreground is None else time.monotonic() + foreground
+    stopping = False
+    while True:
+        try:
+            if _is_over(run):
+                line.end()
+                return _ended(run)
+            if deadline is not None and time.monotonic() >= deadline and not stopping:
+                line.end()
+                return load_record(run)
+            line.look()
+            time.sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            if stopping:
+                raise
+            stopping = True
+            line.end()
+            sys.stderr.write(f"debug-spyre: ending {run.id} (once more Ctrl-C: leave it to its supervisor)\n")
+            request_stop(run)
+
+
+def request_stop(run: RunFolder) -> bool:
+    """Ask the run's supervisor to end it; False where no supervisor lives."""
+    for _ in range(100):  # a supervisor that is just being born has not said its name yet
+        state = run.state()
+        if state.get("state") in {rf.FINISHED, rf.REFUSED} or not run.is_minded():
+            return False
+        pid, start = state.get("supervisor"), state.get("start")
+        if isinstance(pid, int) and isinstance(start, int) and is_same(pid, start):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _is_over(run: RunFolder) -> bool:
+    return run.state().get("state") in {rf.FINISHED, rf.REFUSED} or not run.is_minded()
+
+
+def _ended(run: RunFolder) -> RunRecord:
+    state = run.state()
+    if state.get("state") == rf.REFUSED:
+        raise _refusal(run, state)
+    if state.get("state") != rf.FINISHED:
+        recover(run.owner)
+    return load_record(run)
+
+
+def _refusal(run: RunFolder, state: dict[str, object]) -> DebugSpyreError:
+    """The supervisor's own error, raised here; the run never began, so nothing of it is kept."""
+    details = state.get("details")
+    with suppress(BadInputError):
+        run.forget(run.owner / run.job().output)
+    if state.get("status") == Exit.SIGNALLED + signal.SIGINT:
+        raise KeyboardInterrupt
+    family = CardBusyError if state.get("status") == Exit.BUSY else EnvironmentTroubleError
+    return family(
+        str(state.get("error") or "the run could not begin"),
+        next=str(state.get("next") or ""),
+        details=tuple(str(line) for line in details) if isinstance(details, list) else (),
+    )
+
+
+def _with_plugins(argv: tuple[str, ...], plugins: tuple[str, ...]) -> tuple[str, ...]:
+    missing = [plugin for plugin in plugins if plugin not in argv]
+    if not missing or "pytest" not in argv:
+        return argv
+    at = argv.index("pytest") + 1
+    return (*argv[:at], *(word for plugin in missing for word in ("-p", plugin)), *argv[at:])
+
+
+def _start(run: RunFolder, minded: int) -> None:
+    """A process of its own session with nothing of ours: neither standard streams nor descriptors."""
+    from debug_spyre.edge.lock import inherited_descriptors
+
+    log = os.open(run.path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+    try:
+        first = subprocess.Popen(
+            [sys.executable, "-P", "-c", _BOOT, str(SCRIPTS), str(run.path), str(minded)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            pass_fds=(minded, *inherited_descriptors()),
+            start_new_session=True,
+            cwd="/",
+        )
+        first.wait()  # it has forked: the supervisor is nobody's child here
+    except OSError as error:
+        raise EnvironmentTroubleError(
+            f"cannot start a supervisor: {error.strerror}", next="ulimit -u; free processes or memory"
+        ) from error
+    finally:
+        os.close(log)

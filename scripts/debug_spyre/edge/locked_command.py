@@ -1,0 +1,74 @@
+"""`lock -- COMMAND`: a command in the foreground with the caller's own streams, under the card's lock."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from debug_spyre.core.errors import CardBusyError, Exit, UsageError
+from debug_spyre.edge import card, processes
+from debug_spyre.edge.lock import acquire
+from debug_spyre.edge.recovery import end_orphans
+from debug_spyre.edge.settling import grace_seconds, release_seconds
+
+
+def run_locked(words: Sequence[str], *, cards: Sequence[str], wait: float | None) -> int:
+    """Run it and return its own exit status (128+n for signal n).
+
+    Raises:
+        CardBusyError: the lock or the device is held; UsageError: there is no such command.
+    """
+    processes.become_subreaper()
+    end_orphans()
+
+    told: list[str] = []
+
+    def blocked(holder: str) -> None:
+        if holder not in told:
+            told.append(holder)
+            sys.stderr.write(f"debug-spyre: waiting for the card, held by {holder}\n")
+        end_orphans()
+
+    held = acquire(cards, wait=wait, command=shlex.join(words), blocked=blocked)
+    try:
+        if not held.nested:
+            now = card.wait_until_free(cards, seconds=5.0 if wait is None else wait)
+            if now.state is card.CardState.HELD:
+                raise CardBusyError(f"the card is {now.says()}", next="debug-spyre lock")
+        status = _run(words, held.descriptors, held.environment())
+        processes.end(lambda: processes.descendants(os.getpid()), grace=grace_seconds(), reap=_reap)
+        if not held.nested:
+            now = card.wait_until_free(cards, seconds=release_seconds())
+            if now.state is card.CardState.HELD:
+                sys.stderr.write(f"debug-spyre: the command has ended, and the card is still {now.says()}\n")
+                return int(Exit.STILL_HELD)
+        return status
+    finally:
+        held.release()
+
+
+def _run(words: Sequence[str], descriptors: Sequence[int], environment: dict[str, str]) -> int:
+    try:
+        child = subprocess.Popen(words, pass_fds=descriptors, env={**os.environ, **environment})
+    except OSError as error:
+        raise UsageError(
+            f"{words[0]} can't be started: {error.strerror}", next="debug-spyre lock -- COMMAND"
+        ) from error
+    while True:
+        try:
+            code = child.wait()
+            return Exit.SIGNALLED - code if code < 0 else code
+        except KeyboardInterrupt:  # the terminal told the child too; it ends as it likes
+            with suppress(ProcessLookupError):
+                child.send_signal(signal.SIGINT)
+
+
+def _reap() -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass

@@ -1,0 +1,139 @@
+"""What a run came to, read back from its folder's journal and evidence: the same for `run`, `wait` and the other verbs."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.errors import BadInputError, Exit
+from debug_spyre.core.events import Event, RunFinished, RunStarted, SessionOpened
+from debug_spyre.core.evidence import Evidence, evidence_from_json, failure_to_json, fallback_to_json
+from debug_spyre.core.outcome import NO_PYTEST
+from debug_spyre.core.words import RunStatus
+from debug_spyre.edge.run_folder import RunFolder
+from debug_spyre.edge.workspace import Folder
+
+_OWN = {
+    RunStatus.TIMEOUT: Exit.TIMEOUT,
+    RunStatus.STALLED: Exit.STALLED,
+    RunStatus.ORPHANS: Exit.STILL_HELD,
+    RunStatus.INVALID: Exit.INVALID,
+    RunStatus.RUNNING: Exit.RUNNING,
+    RunStatus.BUSY: Exit.BUSY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run as its caller sees it; `evidence` is None where nothing could be read."""
+
+    id: str
+    status: RunStatus
+    exit: int | None
+    seconds: float
+    valid: bool
+    evidence: Evidence | None
+    output: Path
+    results: Path | None
+    folder: Path
+    scope: dict[str, Any]
+    counts: dict[str, int] | None
+    warnings: tuple[str, ...]
+    digest: tuple[str, ...]
+    name: str | None = None
+    hypothesis: int | None = None
+    session: str | None = None
+    log: Path | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+    holders: tuple[str, ...] = ()
+    state: dict[str, Any] = field(default_factory=dict)
+
+    def exit_status(self) -> int:
+        """The command's own status, or ours where the run itself went wrong (design: one table)."""
+        if self.status in _OWN:
+            return int(_OWN[self.status])
+        if self.status is RunStatus.INTERRUPTED:
+            return Exit.SIGNALLED + 2
+        if self.status is RunStatus.LOST or self.exit is None:
+            return Exit.SIGNALLED + 9
+        if any(warning.startswith(NO_PYTEST) for warning in self.warnings):
+            return int(Exit.ENVIRONMENT)
+        return Exit.SIGNALLED - self.exit if self.exit < 0 else self.exit
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of contracts.md."""
+        seen = self.evidence
+        return {
+            "run": self.id,
+            "session": self.session,
+            "hypothesis": self.hypothesis,
+            "name": self.name,
+            "log": str(self.log) if self.log else None,
+            "status": self.status.value,
+            "valid": self.valid,
+            "exit": self.exit,
+            "seconds": round(self.seconds, 3),
+            "scope": {**self.scope, "selected": list(seen.selected) if seen else []},
+            "counts": self.counts,
+            "output": str(self.output),
+            "results": str(self.results) if self.results else None,
+            "failures": [failure_to_json(f) for f in seen.failures] if seen else [],
+            "fallbacks": [fallback_to_json(f) for f in seen.fallbacks] if seen else [],
+            "provenance": self.provenance,
+            "warnings": list(self.warnings),
+            "digest": list(self.digest),
+            "holders": list(self.holders),
+        }
+
+
+def load_record(run: RunFolder) -> RunRecord:
+    """The run as far as it is known now.
+
+    Raises:
+        BadInputError: there is no such run.
+    """
+    job = run.job()
+    events: tuple[Event, ...] = ()
+    with suppress(BadInputError):
+        events = Folder(run.owner).journal.read().events
+    started = next((e for e in events if isinstance(e, RunStarted) and e.run == run.id), None)
+    ended = next((e for e in reversed(events) if isinstance(e, RunFinished) and e.run == run.id), None)
+    session = next((e.stem for e in events if isinstance(e, SessionOpened)), None)
+    return RunRecord(
+        id=run.id,
+        status=RunStatus(ended.status) if ended else (RunStatus.RUNNING if run.is_minded() else RunStatus.LOST),
+        exit=ended.exit if ended else None,
+        seconds=ended.seconds if ended else 0.0,
+        valid=ended.valid if ended else False,
+        evidence=read_evidence(run) if ended else None,
+        output=run.owner / job.output,
+        results=run.results if job.pytest_args is not None else None,
+        folder=run.path,
+        scope=ended.scope if ended else {"digest": None, "collected": None, "options": []},
+        counts=ended.counts if ended else None,
+        warnings=ended.warnings if ended else (),
+        digest=ended.digest if ended else (),
+        name=job.name,
+        hypothesis=started.hypothesis if started else job.hypothesis,
+        session=session,
+        log=Folder(run.owner).html if session else None,
+        provenance=started.provenance if started else {},
+        holders=ended.holders if ended else (),
+        state=run.state(),
+    )
+
+
+def read_evidence(run: RunFolder) -> Evidence | None:
+    """The evidence that was kept; None where there is none or it is damaged."""
+    try:
+        return evidence_from_json(json.loads(run.evidence.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def counts_of(evidence: Evidence | None) -> dict[str, int] | None:
+    """The counts as the journal keeps them."""
+    return asdict(evidence.counts) if evidence and evidence.counts else None

@@ -1,0 +1,66 @@
+"""After a supervisor's death: its survivors are ended, and what its results hold is recorded as a lost run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from debug_spyre.core.errors import BadInputError
+from debug_spyre.core.events import RunFinished, RunStarted
+from debug_spyre.edge import processes, settling
+from debug_spyre.edge.run_folder import RunFolder, run_folders_of
+from debug_spyre.edge.workspace import Folder
+
+
+def end_orphans() -> list[str]:
+    """End this user's processes whose run has no living supervisor any more, and record those runs as lost.
+
+    Returns their runs' folders. Everybody else's processes are left alone.
+    """
+    ended = []
+    for name, found in processes.run_folders().items():
+        run = RunFolder(Path(name))
+        if not run.path.is_dir() or run.is_minded():
+            continue
+        pids = {p.pid: p.start for p in found}
+
+        def left(pids: dict[int, int] = pids, name: str = name) -> list[processes.Process]:
+            now = processes.run_folders().get(name, [])
+            return [p for p in now if pids.get(p.pid, p.start) == p.start]
+
+        processes.end(left, grace=settling.grace_seconds())
+        with settling.kept_going("a lost run could not be recorded"):
+            recover(run.owner)
+        ended.append(name)
+    return ended
+
+
+def recover(folder: Path) -> list[str]:
+    """Record the runs of this folder whose supervisor died, after their survivors are ended; returns their ids."""
+    marked = []
+    for run, started in _unfinished(folder):
+        if run.is_minded():
+            continue
+        _end_survivors(run)
+        settling.lost(run, run.job(), started)
+        marked.append(run.id)
+    return marked
+
+
+def _end_survivors(run: RunFolder) -> None:
+    processes.end(lambda: processes.run_folders().get(str(run.path), []), grace=settling.grace_seconds())
+
+
+def _unfinished(folder: Path) -> Iterator[tuple[RunFolder, RunStarted]]:
+    try:
+        events = Folder(folder).journal.read().events
+    except BadInputError:
+        return
+    ended = {event.run for event in events if isinstance(event, RunFinished)}
+    by_id = {run.id: run for run in run_folders_of(folder)}
+    for event in events:
+        if isinstance(event, RunStarted) and event.run not in ended and event.run in by_id:
+            with suppress(BadInputError):
+                by_id[event.run].job()
+                yield by_id[event.run], event

@@ -1,0 +1,297 @@
+"""What belongs to a run before and after its command: provenance and digests, then evidence, its record, and the page.
+
+Nothing here may keep a run from being recorded: what fails is said among the run's warnings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core import pytest_words
+from debug_spyre.core.errors import DebugSpyreError
+from debug_spyre.core.events import FindingNoted, ReportMade, RunFinished, RunStarted, SessionOpened
+from debug_spyre.core.evidence import Evidence, evidence_to_json
+from debug_spyre.core.outcome import Ending, judge
+from debug_spyre.core.scope import scope_of
+from debug_spyre.core.words import RunStatus
+from debug_spyre.edge import run_folder as rf
+from debug_spyre.edge.files import PRIVATE, write_atomically
+from debug_spyre.edge.fingerprint import backend_fingerprint, site_packages
+from debug_spyre.edge.records import counts_of
+from debug_spyre.edge.run_folder import RunFolder
+from debug_spyre.edge.workspace import Folder
+
+BACKEND = "torch-spyre"
+SESSION_TENSORS = 1024 * 1024 * 1024
+
+
+@dataclass
+class Provenance:
+    """Which torch-spyre, torch, vLLM, Python and git state the run sees."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    packages: Path | None = None
+
+    def backend(self) -> str | None:
+        """The installed backend's fingerprint now."""
+        return backend_fingerprint(self.packages) if self.packages else None
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """What the surroundings were when the command had ended."""
+
+    backend: str | None
+    tree: str | None
+    changed: bool
+
+
+@contextmanager
+def kept_going(what: str, notes: list[str] | None = None) -> Iterator[None]:
+    """A fault in what merely accompanies a run is told, never the run's end."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
+        traceback.print_exc()
+        sys.stderr.flush()
+        if notes is not None:
+            notes.append(f"{what}: {error.what if isinstance(error, DebugSpyreError) else error!r}")
+
+
+def grace_seconds() -> float:
+    """Time between TERM and KILL."""
+    return float(os.environ.get("DEBUG_SPYRE_GRACE", "10"))
+
+
+def release_seconds() -> float:
+    """How long the device may take to be let go."""
+    return float(os.environ.get("DEBUG_SPYRE_RELEASE", "60"))
+
+
+def provenance_of(job: rf.Job) -> Provenance:
+    """Facts about the surroundings; an empty record where they can't be had."""
+    found = Provenance(packages=site_packages(job.python))
+    with kept_going("provenance"):
+        from debug_spyre.edge.provenance import provenance
+
+        found.facts = provenance(Path(job.checkout), job.python)
+    return found
+
+
+def tree_of(job: rf.Job) -> str | None:
+    """The digest of the checkout's tree."""
+    with kept_going("tree digest"):
+        from debug_spyre.edge.tree import tree_digest
+
+        return tree_digest(Path(job.checkout))
+    return None
+
+
+def after(job: rf.Job, started: RunStarted) -> After:
+    """Look again: did the backend or the tree change under the run?"""
+    packages = site_packages(job.python)
+    backend = backend_fingerprint(packages) if packages else None
+    return After(backend, tree_of(job), changed=backend != started.backend)
+
+
+def is_session(events: Iterable[object]) -> bool:
+    """The journal is a session's."""
+    return any(isinstance(event, SessionOpened) for event in events)
+
+
+def tensor_budget(folder: Path) -> int:
+    """Bytes that the session may still keep in tensors."""
+    used = sum(p.stat().st_size for p in folder.glob(f"{rf.RUNS}/*/tensors/*.safetensors"))
+    return max(0, SESSION_TENSORS - used)
+
+
+def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
+    """The run's evidence, its kept tensors compared; written to evidence.json."""
+    output = Path(job.folder) / job.output
+    evidence: Evidence | None = None
+    with kept_going("the evidence could not be read", notes):
+        from debug_spyre.edge.logs_reader import read_run
+
+        results = run.results if run.results.exists() else None
+        evidence = read_run(results, output, checkout=Path(job.checkout))
+    if evidence is None:
+        return None
+    with kept_going("the kept tensors could not be compared", notes):
+        from debug_spyre.edge.kept_tensors import compare_kept
+
+        evidence = compare_kept(run.path, evidence)
+    with kept_going("the evidence could not be kept", notes):
+        write_atomically(run.evidence, json.dumps(evidence_to_json(evidence), ensure_ascii=False), mode=PRIVATE)
+    return evidence
+
+
+def settle(
+    run: RunFolder,
+    job: rf.Job,
+    started: RunStarted,
+    end: Any,
+    *,
+    after: After,
+    notes: list[str],
+    holders: tuple[str, ...] = (),
+) -> None:
+    """Read the evidence and append RunFinished; then the page."""
+    evidence = read(run, job, notes)
+    folder = Folder(Path(job.folder))
+    events = folder.journal.read().events
+    changed = after.changed and not _is_declared(job, events, started)
+    notes += _changes_before(events, started, job)
+    ending = judge(
+        Ending(status=end.status, exit=end.exit, is_pytest=job.pytest_args is not None, changed=changed),
+        evidence,
+        head=_head(folder.path / job.output),
+        tail=_tail(folder.path / job.output),
+        has_results=run.results.exists() and run.results.stat().st_size > 0,
+    )
+    if after.changed:
+        notes.insert(0, _change_words(started, after, declared=not changed))
+    scope = scope_of(evidence.selected if evidence else (), pytest_words.options(job.pytest_args or ()))
+    folder.journal.append_with(
+        lambda now: (
+            ()
+            if _is_finished(now, job.run)
+            else (
+                RunFinished(
+                    run=job.run,
+                    status=ending.status.value,
+                    valid=ending.valid,
+                    seconds=round(end.seconds, 3),
+                    exit=end.exit,
+                    scope=scope.to_json(),
+                    counts=counts_of(evidence),
+                    failing=len({f.nodeid for f in evidence.failures}) if evidence else 0,
+                    digest=_digest(evidence, notes),
+                    evidence=f"{rf.RUNS}/{job.run}/evidence.json" if run.evidence.exists() else None,
+                    tree_digest=after.tree,
+                    backend=after.backend,
+                    warnings=tuple(dict.fromkeys([*ending.warnings, *notes])),
+                    holders=holders,
+                ),
+                *_reports(run, job, started),
+            )
+        )
+    )
+    render(folder.path)
+
+
+def _reports(run: RunFolder, job: rf.Job, started: RunStarted) -> list[ReportMade]:
+    """An experiment's table, where the command left one."""
+    path = run.path / "series.json"
+    with suppress(OSError, ValueError, KeyError):
+        made = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            ReportMade(
+                verb=str(made["verb"]),
+                lines=tuple(str(line) for line in made["lines"]),
+                report=f"{rf.RUNS}/{job.run}/series.json",
+                run=job.run,
+                hypothesis=started.hypothesis,
+                data=made.get("data") or {},
+            )
+        ]
+    return []
+
+
+def render(folder: Path) -> None:
+    """The session's page; its fault is never the run's."""
+    with kept_going("the page could not be rendered"):
+        from debug_spyre.edge.page import render as render_page
+
+        render_page(Folder(folder))
+
+
+def _digest(evidence: Evidence | None, notes: list[str]) -> tuple[str, ...]:
+    if evidence is None:
+        return ()
+    with kept_going("the digest could not be made", notes):
+        from debug_spyre.core.triage.digest import digest
+
+        return digest(evidence)
+    return ()
+
+
+def _is_finished(events: Iterable[object], run: str) -> bool:
+    return any(isinstance(event, RunFinished) and event.run == run for event in events)
+
+
+def _is_declared(job: rf.Job, events: Iterable[object], started: RunStarted) -> bool:
+    """A change on purpose: told with the run, or noted after the run before it."""
+    if BACKEND in job.expect_change:
+        return True
+    declared = False
+    for event in events:
+        if isinstance(event, RunFinished) and event.seq < started.seq:
+            declared = False
+        if isinstance(event, FindingNoted) and event.expect_change:
+            declared = True
+    return declared
+
+
+def _changes_before(events: Iterable[object], started: RunStarted, job: rf.Job) -> list[str]:
+    """The backend differs from what the run before saw, and nobody said so."""
+    before: RunFinished | None = None
+    declared = BACKEND in job.expect_change
+    for event in events:
+        if isinstance(event, RunFinished) and event.seq < started.seq and event.backend is not None:
+            before, declared = event, BACKEND in job.expect_change
+        elif isinstance(event, FindingNoted) and event.expect_change:
+            declared = True
+    if before is None or started.backend is None or before.backend == started.backend or declared:
+        return []
+    return [
+        f"torch-spyre is another one than in {before.run} (fingerprint {before.backend} then, {started.backend} now)"
+    ]
+
+
+def _change_words(started: RunStarted, now: After, *, declared: bool) -> str:
+    what = f"torch-spyre changed under the run (fingerprint {started.backend} before, {now.backend} after)"
+    if declared:
+        return f"{what}, as declared"
+    return f"{what}: its evidence does not count; run it again with nothing that syncs, or declare it: --expect-change {BACKEND}"
+
+
+def _head(path: Path) -> str:
+    with suppress(OSError), path.open("rb") as stream:
+        return stream.read(4096).decode("utf-8", "replace")
+    return ""
+
+
+def _tail(path: Path) -> str:
+    with suppress(OSError), path.open("rb") as stream:
+        stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, stream.tell() - 4096))
+        return stream.read().decode("utf-8", "replace")
+    return ""
+
+
+def lost(run: RunFolder, job: rf.Job, started: RunStarted) -> None:
+    """Record a run whose supervisor died, with what its results still say."""
+
+    @dataclass(frozen=True)
+    class Gone:
+        status: RunStatus = RunStatus.LOST
+        exit: int | None = None
+        seconds: float = 0.0
+
+    seconds = 0.0
+    for path in (run.results, Path(job.folder) / job.output):
+        with suppress(OSError):
+            seconds = max(seconds, path.stat().st_mtime - run.job_file.stat().st_mtime)
+    notes = ["the run's supervisor was killed; this is what its results still say"]
+    settle(run, job, started, Gone(seconds=max(0.0, min(seconds, time.time()))), after=after(job, started), notes=notes)
+    with kept_going("state"):
+        run.say(rf.FINISHED)

@@ -1,0 +1,215 @@
+"""The supervisor of one job: a process of its own session that holds the card's lock until the card is free again.
+
+It imports no torch and keeps nothing of its caller: killing the caller, the supervisor or the child at any moment
+never hands the card over while a test still runs, for the child holds the lock's descriptor too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from debug_spyre.core.errors import CardBusyError, DebugSpyreError, Exit
+from debug_spyre.core.events import RunStarted
+from debug_spyre.core.fold import fold
+from debug_spyre.core.words import RunStatus
+from debug_spyre.edge import card, processes, settling
+from debug_spyre.edge import run_folder as rf
+from debug_spyre.edge.child import Child, End
+from debug_spyre.edge.lock import Held, acquire
+from debug_spyre.edge.recovery import end_orphans
+from debug_spyre.edge.run_folder import RunFolder
+from debug_spyre.edge.workspace import Folder
+
+BLOCKED_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGQUIT}
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
+SETTLE_SECONDS = 5.0  # the kernel lets go of the device a moment after a process ended
+ORPHAN_LOOK_SECONDS = 1.0
+
+
+class _StoppedError(Exception):
+    """Asked to end before the run began."""
+
+
+def main(words: Sequence[str]) -> None:
+    """Fork once more, so that nobody's child is left behind; then supervise."""
+    if os.fork():
+        os._exit(0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
+    os.umask(0o077)
+    run = RunFolder(Path(words[0]))
+    os.set_inheritable(int(words[1]), False)  # the lock on job.json is ours alone
+    try:
+        _supervise(run)
+    except BaseException:  # noqa: BLE001  whatever it is, it stands in supervisor.log
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(int(Exit.BUG))
+    os._exit(0)
+
+
+def _supervise(run: RunFolder) -> None:
+    job = run.job()
+    me = processes.read_process(os.getpid())
+    who = {"supervisor": os.getpid(), "start": me.start if me else 0}
+    run.say(rf.WAITING, **who)
+    notes = list(job.notes)
+    trouble = processes.become_subreaper()
+    if trouble:
+        notes.append(f"orphans of the run may escape: no child subreaper here ({trouble})")
+    try:
+        cards = card.devices(job.cards)
+        provenance = settling.provenance_of(job)
+        held = _take_card(run, job, cards, who)
+        try:
+            started = _begin(job, provenance, who)
+        except BaseException:
+            held.release()
+            raise
+    except DebugSpyreError as error:
+        status = int(error.status)
+        run.say(rf.REFUSED, **who, status=status, error=error.what, next=error.next, details=list(error.details))
+        return
+    except _StoppedError:
+        run.say(rf.REFUSED, **who, status=int(Exit.SIGNALLED) + signal.SIGINT, error="interrupted")
+        return
+    _carry_out(run, job, held, cards=cards, started=started, who=who, notes=notes)
+
+
+def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str, int]) -> Held:
+    """The locks, then the proof that nobody has the device open.
+
+    Raises:
+        CardBusyError: somebody has; the locks are let go.
+    """
+    end_orphans()
+    looked = time.monotonic()
+    said = ""
+
+    def blocked(holder: str) -> None:
+        nonlocal looked, said
+        if STOP_SIGNALS & signal.sigpending():
+            raise _StoppedError
+        if holder != said:
+            said = holder
+            run.say(rf.WAITING, **who, holder=holder)
+        if time.monotonic() - looked >= ORPHAN_LOOK_SECONDS:
+            looked = time.monotonic()
+            end_orphans()
+
+    session = Path(job.folder).name
+    held = acquire(cards, wait=job.wait, command=_shown(job.argv), session=session, run=job.run, blocked=blocked)
+    try:
+        if not held.nested and not os.environ.get("DEBUG_SPYRE_UNSAFE_NO_HOLDER_CHECK"):
+            _prove_free(job, cards)
+    except BaseException:
+        held.release()
+        raise
+    return held
+
+
+def _prove_free(job: rf.Job, cards: Sequence[str]) -> None:
+    end_orphans()
+    patience = SETTLE_SECONDS if job.wait is None else min(job.wait, 3600.0) if job.wait > 0 else 0.3
+    now = card.wait_until_free(cards, seconds=patience)
+    if now.state is card.CardState.HELD and job.reap:
+        foreign = [p for p in now.processes if p.uid == os.getuid()]
+        processes.end(lambda: [p for p in foreign if processes.is_same(p.pid, p.start)])
+        now = card.wait_until_free(cards, seconds=SETTLE_SECONDS)
+    if now.state is card.CardState.HELD:
+        raise CardBusyError(
+            f"the card is {now.says()}",
+            details=("  it does not hold our lock: it was started past debug-spyre, or outlived its run",),
+            next="end it yourself, or repeat the command with --reap (your own processes only)",
+        )
+
+
+def _begin(job: rf.Job, provenance: settling.Provenance, who: dict[str, int]) -> RunStarted:
+    """Append RunStarted; a run of a session belongs to the row in progress unless told otherwise."""
+    tree, backend = settling.tree_of(job), provenance.backend()
+
+    def made(events: tuple[object, ...]) -> tuple[RunStarted, ...]:
+        row = job.hypothesis
+        if row is None and settling.is_session(events):
+            current = fold(events).in_progress  # type: ignore[arg-type]
+            row = current.number if current else None
+        return (
+            RunStarted(
+                run=job.run,
+                verb=job.verb,
+                name=job.name,
+                argv=job.argv,
+                output=job.output,
+                results=f"{rf.RUNS}/{job.run}/results.jsonl" if job.pytest_args is not None else None,
+                pytest_args=job.pytest_args,
+                env=job.env,
+                hypothesis=row,
+                members_only=job.members_only,
+                cwd=job.checkout,
+                provenance=provenance.facts,
+                tree_digest=tree,
+                backend=backend,
+                supervisor=who["supervisor"],
+            ),
+        )
+
+    started = Folder(Path(job.folder)).journal.append_with(made)[0]
+    assert isinstance(started, RunStarted)
+    return started
+
+
+def _carry_out(
+    run: RunFolder,
+    job: rf.Job,
+    held: Held,
+    *,
+    cards: Sequence[str],
+    started: RunStarted,
+    who: dict[str, int],
+    notes: list[str],
+) -> None:
+    child = Child(run, job, held, who, notes)
+    end = child.run()
+    left = _end_survivors(run)
+    holders: tuple[str, ...] = ()
+    if not held.nested:
+        held_still = card.wait_until_free(cards, seconds=settling.release_seconds())
+        if held_still.state is card.CardState.HELD:
+            holders = tuple(p.says() for p in held_still.processes) or (held_still.reason,)
+            end = End(RunStatus.ORPHANS, end.exit, end.seconds, end.reason)
+    notes += [f"could not be ended: {p.says()}" for p in left]
+    after = settling.after(job, started)
+    held.release()
+    run.say(rf.READING, **who)
+    settling.settle(run, job, started, end, after=after, notes=notes, holders=holders)
+    run.say(rf.FINISHED, **who)
+
+
+def _end_survivors(run: RunFolder) -> list[processes.Process]:
+    """Whatever the run left behind, forked twice or spawned away: TERM, grace, KILL."""
+
+    def find() -> list[processes.Process]:
+        mine = {p.pid: p for p in processes.descendants(os.getpid())}
+        for process in processes.run_folders().get(str(run.path), []):
+            mine.setdefault(process.pid, process)
+        return list(mine.values())
+
+    def reap() -> None:
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+    reap()
+    left = processes.end(find, grace=settling.grace_seconds(), reap=reap)
+    reap()
+    return left
+
+
+def _shown(argv: Sequence[str]) -> str:
+    return " ".join(argv)[:300]

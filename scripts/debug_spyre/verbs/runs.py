@@ -1,0 +1,252 @@
+"""The verbs on runs: run, exec, wait, stop, lock. One command under the card's lock, kept and read."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from debug_spyre.core.errors import Exit, UsageError
+from debug_spyre.core.run_words import says
+from debug_spyre.core.words import RUN_NAMES
+from debug_spyre.edge import card, lock
+from debug_spyre.edge.experiments import with_experiment
+from debug_spyre.edge.finding_runs import RunPlace, find_run, known_ids, run_place
+from debug_spyre.edge.interpreter import choose
+from debug_spyre.edge.jobs import JobSpec, follow, foreground_seconds, request_stop, run_job
+from debug_spyre.edge.locked_command import run_locked
+from debug_spyre.edge.pytest_command import check_command, pytest_command
+from debug_spyre.edge.records import RunRecord, load_record
+from debug_spyre.edge.recovery import recover
+from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.here import add_session_argument
+from debug_spyre.verbs.verb import Verb
+
+
+def _add_common(parser: ArgumentParser) -> None:
+    add_session_argument(parser)
+    parser.add_argument(
+        "--as", dest="name", metavar="NAME", help=f"the run's name: {', '.join(RUN_NAMES)}, or your own"
+    )
+    parser.add_argument("--hypothesis", type=int, metavar="N", help="the row it tests (default: the one in progress)")
+    parser.add_argument("--env", action="append", default=[], metavar="K=V", help="an environment variable for it")
+    parser.add_argument("--cards", metavar="A,B", help="only these cards (default: all that the environment shows)")
+    parser.add_argument("--timeout", type=float, metavar="S", help="end it after S seconds (default: never)")
+    parser.add_argument(
+        "--stall", type=float, metavar="S", help="end it after S seconds of silence (default: warn at 300)"
+    )
+    _add_wait(parser)
+    parser.add_argument("--foreground", type=float, metavar="S", help="follow it for S seconds, then answer 79")
+    parser.add_argument("--reap", action="store_true", help="end your own processes that hold the card past our lock")
+    parser.add_argument(
+        "--expect-change", action="append", default=[], metavar="WHAT", help="torch-spyre changes on purpose"
+    )
+
+
+def _add_wait(parser: ArgumentParser) -> None:
+    waiting = parser.add_mutually_exclusive_group()
+    waiting.add_argument(
+        "--wait", type=float, metavar="S", help="wait up to S seconds for the card (default: for ever)"
+    )
+    waiting.add_argument("--no-wait", action="store_true", help="answer 75 at once where the card is busy")
+
+
+def _add_run(parser: ArgumentParser) -> None:
+    _add_common(parser)
+    parser.add_argument("--members", action="store_true", help="the session's members by node id, and nothing else")
+    parser.add_argument("--fallback-as-error", action="store_true", help="the first CPU fallback fails the test")
+    parser.add_argument("--verbose-backend", action="store_true", help="the vendor's logs, kept as verbose.log")
+    parser.add_argument("--fresh-cache", action="store_true", help="with a compile cache of its own, empty")
+    experiment = parser.add_mutually_exclusive_group()
+    experiment.add_argument("--repeat", type=int, metavar="N", help="N times: is it deterministic?")
+    experiment.add_argument("--isolate", action="store_true", help="each selected test in a process of its own")
+    experiment.add_argument(
+        "--alone", action="store_true", help="failing tests also alone; which earlier ones spoil them"
+    )
+
+
+def _add_exec(parser: ArgumentParser) -> None:
+    _add_common(parser)
+
+
+def _run(args: Namespace) -> int:
+    place = run_place(args.session)
+    words = _pytest_words(args, place)
+    name = args.name or ("verbose" if args.verbose_backend else None)
+    interpreter = choose(place.checkout)
+    argv, env = pytest_command(
+        place.checkout,
+        words,
+        name=name,
+        env=_environment(args.env),
+        fallback_as_error=args.fallback_as_error,
+        verbose_backend=args.verbose_backend,
+        known=known_ids(place),
+        interpreter=interpreter,
+    )
+    spec = _spec(args, place, verb="run", name=name, argv=argv, env=env, pytest_args=tuple(words))
+    spec = with_experiment(
+        spec, repeat=args.repeat, isolate=args.isolate, alone=args.alone, fresh_cache=args.fresh_cache
+    )
+    return _follow_new(spec, args, place, chosen=interpreter.why)
+
+
+def _exec(args: Namespace) -> int:
+    place = run_place(args.session)
+    words = _after_dashes(args.words, "exec")
+    check_command(place.checkout, words)
+    spec = _spec(args, place, verb="exec", name=args.name, argv=tuple(words), env=_environment(args.env))
+    return _follow_new(spec, args, place, chosen=None)
+
+
+def _spec(
+    args: Namespace,
+    place: RunPlace,
+    *,
+    verb: str,
+    name: str | None,
+    argv: tuple[str, ...],
+    env: dict[str, str],
+    pytest_args: tuple[str, ...] | None = None,
+) -> JobSpec:
+    return JobSpec(
+        folder=place.folder.path,
+        checkout=place.checkout,
+        verb=verb,
+        name=_name(name),
+        argv=argv,
+        pytest_args=pytest_args,
+        env=env,
+        hypothesis=_row(args.hypothesis, place),
+        members_only=bool(getattr(args, "members", False)),
+        timeout=args.timeout,
+        stall=args.stall,
+        wait=0.0 if args.no_wait else args.wait,
+        cards=args.cards,
+        reap=args.reap,
+        expect_change=tuple(args.expect_change),
+        python=str(choose(place.checkout).python),
+    )
+
+
+def _follow_new(spec: JobSpec, args: Namespace, place: RunPlace, *, chosen: str | None) -> int:
+    recover(spec.folder)
+    record = run_job(spec, foreground=foreground_seconds(args.foreground))
+    return _say(record, place, as_json=args.json, chosen=chosen)
+
+
+def _wait(args: Namespace) -> int:
+    run, place = find_run(args.run, session=args.session)
+    recover(run.owner)
+    return _say(follow(run, foreground=foreground_seconds(args.foreground)), place, as_json=args.json)
+
+
+def _stop(args: Namespace) -> int:
+    run, place = find_run(args.run, session=args.session)
+    if request_stop(run):
+        record = follow(run)
+        answer(says(record.to_json(), stem=place.folder.stem), record.to_json(), as_json=args.json)
+        return int(Exit.YES)
+    recover(run.owner)
+    record = load_record(run)
+    answer(f"{run.id} is not running (status {record.status.value})", record.to_json(), as_json=args.json)
+    return int(Exit.YES)
+
+
+def _say(record: RunRecord, place: RunPlace, *, as_json: bool, chosen: str | None = None) -> int:
+    data = record.to_json()
+    answer(says(data, stem=place.folder.stem, chosen=chosen, state=record.state), data, as_json=as_json)
+    return record.exit_status()
+
+
+def _lock(args: Namespace) -> int:
+    if args.words:
+        words = _after_dashes(args.words, "lock")
+        return run_locked(words, cards=card.devices(args.cards), wait=0.0 if args.no_wait else args.wait)
+    cards = card.devices(args.cards)
+    paths = [lock.lock_path(device) for device in cards] or [lock.lock_path(None)]
+    held = [path for path in paths if lock.is_held(path)]
+    holder = next((h for path in held if (h := lock.read_holder(path))), None)
+    seen = card.holders(cards)
+    lines = [f"lock: {'held by ' + (holder.says() if holder else 'somebody who left no name') if held else 'free'}"]
+    lines += [f"device: {seen.says()}", *(f"  {path}" for path in paths)]
+    data = {
+        "held": bool(held),
+        "holder": holder.to_json() if holder else None,
+        "device": seen.state.value,
+        "device_holders": [p.says() for p in seen.processes],
+        "paths": [str(path) for path in paths],
+    }
+    answer(lines, data, as_json=args.json)
+    return int(Exit.YES)
+
+
+def _add_wait_verb(parser: ArgumentParser) -> None:
+    add_session_argument(parser)
+    parser.add_argument("run", nargs="?", metavar="RUN", help="r3, say (default: the newest)")
+    parser.add_argument("--foreground", type=float, metavar="S", help="follow it for S seconds, then answer 79")
+
+
+def _add_stop(parser: ArgumentParser) -> None:
+    add_session_argument(parser)
+    parser.add_argument("run", nargs="?", metavar="RUN", help="r3, say (default: the newest)")
+
+
+def _add_lock(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--cards", metavar="A,B", help="only these cards")
+    _add_wait(parser)
+
+
+def _pytest_words(args: Namespace, place: RunPlace) -> list[str]:
+    words = list(args.words)
+    if "--" in words:
+        at = words.index("--")  # what follows is pytest's, also where we have an option of that name
+        words = words[:at] + words[at + 1 :]
+    if not args.members:
+        return words
+    members = place.members()
+    if not members:
+        raise UsageError("there is no session here whose members could be run", next="debug-spyre open SLUG")
+    return [*words, *members]
+
+
+def _after_dashes(words: Sequence[str], verb: str) -> list[str]:
+    if not words or words[0] != "--" or len(words) < 2:
+        shown = shlex.join(words[1:] if words[:1] == ["--"] else words) or "COMMAND"
+        raise UsageError("the command stands after --", next=f"debug-spyre {verb} -- {shown}")
+    return list(words[1:])
+
+
+def _environment(pairs: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--env {pair!r} is not K=V", next="debug-spyre run --env NAME=VALUE ...")
+        found[name] = value
+    return found
+
+
+def _name(name: str | None) -> str | None:
+    if name is None:
+        return None
+    if Path(name).name != name or not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        raise UsageError(f"--as {name!r} can't be a file's name", next="debug-spyre run --as short-words ...")
+    return name
+
+
+def _row(number: int | None, place: RunPlace) -> int | None:
+    if number is not None and not place.has_row(number):
+        raise UsageError(f"there is no hypothesis {number} here", next="debug-spyre hypothesis list")
+    return number
+
+
+VERBS = {
+    "run": Verb(_add_run, _run, "debug-spyre run --as baseline 'tests/test_rms.py::test_rms[fp16-1024]'", rest="words"),
+    "exec": Verb(_add_exec, _exec, "debug-spyre exec --as cpu-control -- python repro.py", rest="words"),
+    "wait": Verb(_add_wait_verb, _wait, "debug-spyre wait r3 --foreground 570"),
+    "stop": Verb(_add_stop, _stop, "debug-spyre stop r3"),
+    "lock": Verb(_add_lock, _lock, "debug-spyre lock -- python probe.py", rest="words"),
+}
