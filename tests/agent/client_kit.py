@@ -191,7 +191,11 @@ class Outcome:
         """What the person would see: ran, or the client asked (and nobody was there), or the rule refused."""
         call = self.calls[number][0]
         text = self.results.get(call, "")
-        if "debug-spyre " in text and ("hook" in text.lower() or text.startswith("debug-spyre ")) and call in self.denials:
+        if (
+            "debug-spyre " in text
+            and ("hook" in text.lower() or text.startswith("debug-spyre "))
+            and call in self.denials
+        ):
             return "denied"
         return "asked" if call in self.denials else "ran"
 

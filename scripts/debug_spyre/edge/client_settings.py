@@ -103,6 +103,8 @@ def write_settings(path: Path, settings: dict[str, Any], before: str | None) -> 
     target = path.resolve()
     if not settings and (before is None or _is_only_ours(before)):
         target.unlink(missing_ok=True)
+        if target.parent.is_dir() and not any(target.parent.iterdir()):
+            target.parent.rmdir()
         return
     make_folder(target.parent)
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o644

@@ -127,6 +127,9 @@ def uninstall(place: Place, *, dry_run: bool = False) -> Change:
             make_folder((place.skill / rel).parent)
             os.replace(place.skill / ASIDE / rel, place.skill / rel)
     _drop_empty(place.skill)
+    for folder in (place.skill.parent, place.skill.parent.parent):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
     return Change(removed=removed, moved_aside=back, kept=changed)
 
 

@@ -1,0 +1,314 @@
+"""The guard as the client runs it: a process that gets one event on stdin. Stop, compaction, failure inside."""
+
+import json
+import os
+import re
+import shutil
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+FACTOR = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
+ROWS = [
+    ("hypothesis_added", {"number": 1, "text": "rows wrap at 64", "test": "shadow"}),
+    ("hypothesis_added", {"number": 2, "text": "the mask is off by one", "test": "print it"}),
+]
+STARTED = ("hypothesis_started", {"number": 1, "command": "debug-spyre shadow x"})
+CONCLUDED = ("hypothesis_concluded", {"number": 1, "verdict": "ruled-out", "sentence": "same on the CPU"})
+
+
+def reply(done):
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout) if done.stdout.strip() else None
+
+
+def permission(done):
+    said = reply(done)
+    return said and said["hookSpecificOutput"]["permissionDecision"]
+
+
+def stop(kit, checkout, *, client="client-1", args=(), **fields):
+    event = {"hook_event_name": "Stop", "session_id": client, "stop_hook_active": False, **fields}
+    return reply(kit.run_hook(event, cwd=checkout, args=args))
+
+
+def bash(command):
+    return {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": command}}
+
+
+def test_a_decision_comes_out_as_the_client_wants_it(kit, checkout):
+    said = reply(kit.run_hook(bash("pytest tests"), cwd=checkout))
+    assert said["hookSpecificOutput"]["hookEventName"] == "PreToolUse"
+    assert said["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert said["hookSpecificOutput"]["permissionDecisionReason"].startswith("debug-spyre H1: ")
+
+
+def test_an_unrelated_command_gets_no_answer_at_all(kit, checkout):
+    assert kit.run_hook(bash("ls"), cwd=checkout).stdout == b""
+
+
+def test_the_launcher_beside_the_guard_is_our_command(kit, checkout):
+    guard = checkout / kit.SKILL / "scripts/guard.py"
+    shutil.copy(kit.ROOT / "scripts/guard.py", guard)
+    command = f'"{checkout / kit.SKILL}/scripts/debug-spyre" status'
+    assert permission(kit.run_hook(bash(command), cwd=checkout, guard=guard)) == "allow"
+    assert permission(kit.run_hook(bash(command), cwd=checkout)) is None  # another copy's launcher is not this one's
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"[]", b"null", b'{"hook_event_name":"PreToolUse","tool_input":[]}', b"\xff\xfe", b'{"cwd": 3}']
+)
+def test_an_event_that_is_none_never_breaks_the_guard(raw, kit, checkout):
+    done = kit.run_hook(raw, cwd=checkout)
+    assert done.returncode == 0
+    assert permission(done) in ("ask", None)
+
+
+def test_a_guard_that_fails_inside_asks_and_says_so(kit, checkout, tmp_path):
+    broken = tmp_path / "guard.py"
+    text = (kit.ROOT / "scripts/guard.py").read_text()
+    assert "def judge_shell(" in text
+    broken.write_text(text.replace("def judge_shell(", "def judge_other(", 1))
+    said = reply(kit.run_hook(bash("ls"), cwd=checkout, guard=broken))["hookSpecificOutput"]
+    assert said["permissionDecision"] == "ask"
+    assert "failed inside (NameError" in said["permissionDecisionReason"]
+    assert "no rule was checked" in said["permissionDecisionReason"]
+
+
+def test_a_hook_that_cannot_run_at_all_asks_too(kit, checkout):
+    """The shell line of the frontmatter and of the settings: no Python, or no guard, is said and asked."""
+    import subprocess
+
+    text = (kit.ROOT / kit.SKILL / "SKILL.md").read_text()
+    block = text.split("command: >-\n", 1)[1].split("timeout:", 1)[0]
+    line = " ".join(part.strip() for part in block.splitlines())
+    env = {"CLAUDE_PROJECT_DIR": str(checkout), "CLAUDE_PLUGIN_ROOT": str(checkout / "absent")}
+    for path in ("/usr/bin:/bin", str(checkout)):
+        done = subprocess.run(["/bin/sh", "-c", line], input=b"{}", capture_output=True, env={**env, "PATH": path})
+        assert permission(done) == "ask", done.stderr
+
+
+# -- Stop
+
+
+def test_queued_rows_hold_an_agent_that_wants_to_stop(kit, checkout):
+    kit.write_session(checkout, *ROWS)
+    said = stop(kit, checkout)
+    assert said["decision"] == "block"
+    assert "2 rows queued (next: 1, rows wrap at 64)" in said["reason"]
+    assert "hypothesis start 1" in said["reason"]
+
+
+def test_a_row_in_progress_is_named(kit, checkout):
+    kit.write_session(checkout, *ROWS, STARTED)
+    assert "row 1 is in progress" in stop(kit, checkout)["reason"]
+
+
+def test_rows_without_an_end_are_not_the_end(kit, checkout):
+    done = ("hypothesis_dropped", {"number": 2, "reason": "same as 1"})
+    kit.write_session(checkout, *ROWS, STARTED, CONCLUDED, done)
+    assert "close blocked" in stop(kit, checkout)["reason"]
+
+
+def test_it_holds_twice_for_one_state_and_again_once_something_happened(kit, checkout):
+    kit.write_session(checkout, *ROWS)
+    assert [bool(stop(kit, checkout, stop_hook_active=n > 0)) for n in range(4)] == [True, True, False, False]
+    kit.write_session(checkout, *ROWS, STARTED, CONCLUDED)
+    assert [bool(stop(kit, checkout)) for _ in range(3)] == [True, True, False]
+
+
+def test_progress_of_a_run_is_no_new_state(kit, checkout):
+    run = (
+        "run_started",
+        {"run": "r1", "verb": "run", "name": None, "argv": [], "output": "r1.txt", "supervisor": 2**22 + 1},
+    )
+    kit.write_session(checkout, *ROWS, run)
+    assert [bool(stop(kit, checkout)) for _ in range(2)] == [True, True]
+    kit.write_session(checkout, *ROWS, run, ("run_progressed", {"run": "r1", "done": 1, "failed": 0}))
+    assert stop(kit, checkout) is None
+
+
+def test_a_run_in_flight_lets_it_stop(kit, checkout):
+    run = {"run": "r1", "verb": "run", "name": None, "argv": [], "output": "r1.txt", "supervisor": os.getpid()}
+    kit.write_session(checkout, *ROWS, ("run_started", run))
+    assert stop(kit, checkout) is None
+    finished = ("run_finished", {"run": "r1", "status": "failed", "valid": True, "seconds": 1.0})
+    kit.write_session(checkout, *ROWS, ("run_started", run), finished)
+    assert stop(kit, checkout)
+
+
+def test_a_run_whose_supervisor_died_is_not_in_flight(kit, checkout):
+    run = {"run": "r1", "verb": "run", "name": None, "argv": [], "output": "r1.txt", "supervisor": 2**22 + 1}
+    kit.write_session(checkout, *ROWS, ("run_started", run))
+    assert stop(kit, checkout)
+
+
+@pytest.mark.parametrize("status", ["resolved", "blocked"])
+def test_a_closed_session_lets_it_stop(status, kit, checkout):
+    kit.write_session(checkout, *ROWS, ("session_closed", {"status": status}))
+    assert stop(kit, checkout) is None
+
+
+def test_no_session_lets_it_stop(kit, checkout):
+    assert stop(kit, checkout) is None
+
+
+def test_a_session_of_another_client_holds_only_where_the_skill_is_in_use(kit, checkout):
+    kit.write_session(checkout, *ROWS, client="another")
+    assert stop(kit, checkout, args=["--project"]) is None
+    assert stop(kit, checkout)
+
+
+def test_a_torn_or_damaged_journal_is_read_as_far_as_it_goes(kit, checkout):
+    kit.write_session(checkout, *ROWS, torn='not json\n{"v":1,"seq":9,"kind":"hypothesis_add')
+    assert "2 rows queued" in stop(kit, checkout)["reason"]
+
+
+def test_where_it_cannot_remember_it_holds_once(kit, checkout):
+    folder = kit.write_session(checkout, *ROWS)
+    (folder / ".stop-holds").mkdir()
+    assert stop(kit, checkout)
+    assert stop(kit, checkout, stop_hook_active=True) is None
+
+
+def transcript(tmp_path, *texts):
+    path = tmp_path / "transcript.jsonl"
+    entries = [{"type": "user", "message": {"role": "user", "content": text}} for text in texts]
+    entries.append(
+        {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "content": "pause"}]}}
+    )
+    entries.append({"type": "assistant", "message": {"content": [{"type": "text", "text": "pause"}]}})
+    path.write_text("\n".join(json.dumps(e) for e in entries) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("text", ["Please pause here.", "stop", "hold on a moment", "OK that's enough for today!"])
+def test_a_person_who_asks_for_a_pause_gets_it(text, kit, checkout, tmp_path):
+    kit.write_session(checkout, *ROWS)
+    assert stop(kit, checkout, transcript_path=transcript(tmp_path, "/debug-spyre it fails", text)) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/debug-spyre the run halts: pause",
+        "go on",
+        "the loop stopped at 64, why? " * 20,
+        "<task-notification>pause</task-notification>",
+    ],
+)
+def test_other_words_are_no_pause(text, kit, checkout, tmp_path):
+    kit.write_session(checkout, *ROWS)
+    assert stop(kit, checkout, transcript_path=transcript(tmp_path, text))
+
+
+def test_planning_is_not_held(kit, checkout):
+    kit.write_session(checkout, *ROWS)
+    assert stop(kit, checkout, permission_mode="plan") is None
+
+
+# -- after compaction
+
+
+def compacted(kit, checkout, **fields):
+    event = {"hook_event_name": "SessionStart", "source": "compact", "session_id": "client-1", **fields}
+    return reply(kit.run_hook(event, cwd=checkout))
+
+
+def test_after_compaction_the_state_comes_back_as_facts(kit, checkout):
+    summary = ("summary_noted", {"text": "the reduction stops early"})
+    kit.write_session(checkout, *ROWS, STARTED, CONCLUDED, summary)
+    guard = checkout / kit.SKILL / "scripts/guard.py"
+    shutil.copy(kit.ROOT / "scripts/guard.py", guard)  # beside a launcher that says nothing
+    event = {"hook_event_name": "SessionStart", "source": "compact", "session_id": "client-1"}
+    said = reply(kit.run_hook(event, cwd=checkout, guard=guard))["hookSpecificOutput"]
+    assert said["hookEventName"] == "SessionStart"
+    text = said["additionalContext"]
+    for part in (
+        "debug-20261130-101112-rmsnorm-wide",
+        "the reduction stops early",
+        "#1 ruled-out",
+        "#2 queued",
+        "tests/a.py::t[1]",
+    ):
+        assert part in text
+    assert len(text) < 2000
+
+
+def test_after_compaction_without_a_session_nothing_is_said(kit, checkout):
+    assert compacted(kit, checkout) is None
+
+
+def test_after_compaction_the_commands_own_words_are_used_where_it_answers(kit, checkout):
+    guard = checkout / kit.SKILL / "scripts/guard.py"
+    shutil.copy(kit.ROOT / "scripts/guard.py", guard)
+    (checkout / kit.SKILL / "scripts/debug-spyre").write_text('#!/bin/sh\necho "words: $*"\n')
+    kit.write_session(checkout, *ROWS)
+    event = {"hook_event_name": "SessionStart", "source": "compact", "session_id": "client-1"}
+    said = reply(kit.run_hook(event, cwd=checkout, guard=guard))["hookSpecificOutput"]["additionalContext"]
+    assert "words: status --brief --session debug-20261130-101112-rmsnorm-wide" in said
+
+
+# -- start-up, reader
+
+
+def test_starting_up_imports_no_more_than_it_needs(kit, checkout):
+    code = "import sys; exec(compile(open(sys.argv[1]).read(), 'g', 'exec'), {'__name__': 'g', '__file__': 'g'}); print(sorted(sys.modules))"
+    import subprocess
+
+    done = subprocess.run(
+        [sys.executable, "-IS", "-c", code, str(kit.ROOT / "scripts/guard.py")], capture_output=True, text=True
+    )
+    loaded = set(re.findall(r"'([\w.]+)'", done.stdout))
+    assert loaded, done.stderr
+    assert not loaded & {"re", "json", "dataclasses", "typing", "subprocess", "shlex", "debug_spyre"}
+
+
+def test_it_runs_on_the_older_pythons_of_hosts(kit):
+    """RHEL 9 brings 3.9: no syntax that came later."""
+    import ast
+
+    ast.parse((kit.ROOT / "scripts/guard.py").read_text(), feature_version=(3, 9))
+
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=30)
+SHELLISH = st.text(st.sampled_from(list("ab \t\n'\"\\`$(){}[]<>|&;#=-*!~")), max_size=60)
+
+
+@settings(max_examples=150 * FACTOR, deadline=None)
+@given(st.lists(WORDS.filter(lambda w: "=" not in w), min_size=1, max_size=5))
+def test_property_words_survive_quoting_and_reading(guard, words):
+    text = "x " + " ".join(guard.quote(word) for word in words)
+    (command,) = guard.Reader(text).read()
+    assert command.words == ["x", *words]
+
+
+@settings(max_examples=300 * FACTOR, deadline=None)
+@given(SHELLISH)
+def test_property_the_reader_reads_or_refuses(guard, text):
+    try:
+        guard.Reader(text).read()
+    except guard.ShellError:
+        pass
+
+
+@settings(max_examples=150 * FACTOR, deadline=None)
+@given(SHELLISH, st.sampled_from([" ; pytest t.py", "\npytest t.py", " && pytest t.py"]))
+def test_property_what_the_shell_would_run_is_not_hidden_by_what_stands_before(guard, before, last):
+    """Whenever bash itself parses the text, and would get to the last command, the guard sees pytest there."""
+    import subprocess
+
+    text = before + last
+    parsed = subprocess.run(["bash", "-n", "-c", text], capture_output=True)
+    if parsed.returncode or parsed.stderr:
+        return
+    shown = subprocess.run(["bash", "-c", "f() {\n" + text + "\n}; declare -f f"], capture_output=True, text=True)
+    if shown.returncode or not re.search(r"^\s*(\S.* && )?pytest t\.py;?$", shown.stdout, re.MULTILINE):
+        return  # inside quotes, a comment, a here-document or an argument of something else
+    try:
+        names = [c.words[0] for c in guard.Reader(text).read() if c.words]
+    except guard.ShellError:
+        return  # asked
+    assert "pytest" in names, (text, names)
