@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from debug_spyre.core.repro import shrink
@@ -121,14 +122,12 @@ class Shrinking:
             self.thresholds.append(f"{_say(group)}: {shrink.threshold_in_words(known, start)}")
 
 
-def choose_fill(trials: Trials, fault: Fault, call: Call) -> tuple[Call, list[Step]]:
+def choose_fill(trials: Trials, fault: Fault, call: Call, *, prelude: tuple[Call, ...] = ()) -> tuple[Call, list[Step]]:
     """The call with values by seed where the fault survives that, else with the saved values."""
-    forms: list[tuple[str, Call]] = []
-    for fill in ("randn", "rand"):
-        forms.append((f"values by seed ({fill})", call.map_tensors(lambda t, f=fill: _refilled(t, f))))  # type: ignore[misc]
+    forms = [(f"values by seed ({fill})", call.map_tensors(partial(_refilled, fill))) for fill in ("randn", "rand")]
     forms.append(("saved values", call))
     steps = []
-    texts = [script(c, fault) for _, c in forms]
+    texts = [script(c, fault, prelude=prelude) for _, c in forms]
     for (text, form), answer in zip(forms, trials.evaluate(texts), strict=True):
         shown = _shows(answer, fault)
         steps.append(Step(text, shown))
@@ -137,7 +136,7 @@ def choose_fill(trials: Trials, fault: Fault, call: Call) -> tuple[Call, list[St
     return call, steps
 
 
-def _refilled(tensor: Tensor, fill: str) -> Tensor:
+def _refilled(fill: str, tensor: Tensor) -> Tensor:
     return replace(tensor, fill=fill, file=None, key=None)
 
 

@@ -186,7 +186,7 @@ def _filled(tensor: Tensor, shape: tuple[int, ...]) -> str:
     sizes = ", ".join(map(str, shape)) or "()"
     dtype = f"dtype=torch.{tensor.dtype}"
     if tensor.dtype == "bool":
-        return f"torch.rand({sizes}) > 0.5"
+        return f"(torch.rand({sizes}) > 0.5)"
     if not tensor.is_float and not tensor.dtype.startswith("complex"):
         return (
             f"torch.randint({tensor.low}, {max(tensor.high, tensor.low + 1)}, ({sizes}{',' if shape else ''}), {dtype})"

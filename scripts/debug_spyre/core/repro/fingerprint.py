@@ -1,0 +1,120 @@
+"""Whether two failures are the same fault: class and stable words of an error, or the sort of a difference."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from debug_spyre.core.evidence import Failure
+from debug_spyre.core.repro.script import Fault
+
+_TELLING = re.compile(r"Unsupported|Error|does not support|not implemented|Could not run|Exception", re.IGNORECASE)
+_NOISE = re.compile(r"\d|^0x|[\[\](){}<>\"']|/|\\")
+SHORTEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What must be the same: the kind, the innermost class and words of an error, the kinds of pattern of a difference."""
+
+    kind: str  # difference, error, crash
+    error_class: str | None = None
+    words: str | None = None
+    patterns: tuple[str, ...] = ()
+
+    def fault(self) -> Fault:
+        """What a script has to show."""
+        if self.kind == "error":
+            return Fault(words=self.words or "", error_class=self.error_class)
+        return Fault(error_class="crash") if self.kind == "crash" else Fault()
+
+    def says(self) -> str:
+        """In words."""
+        if self.kind == "error":
+            return f"{self.error_class or 'an error'} with {self.words!r}"
+        if self.kind == "crash":
+            return "the process dies"
+        return "a result that differs" + (f" ({', '.join(self.patterns)})" if self.patterns else "")
+
+
+def stable_words(message: str) -> str:
+    """The longest run of words without numbers, brackets or paths in the most telling line of an error's text."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    telling = [line for line in lines if _TELLING.search(line)] or lines
+    best = ""
+    for line in telling[:6]:
+        for run in _runs(line):
+            if len(run) > len(best):
+                best = run
+        if len(best) >= 3 * SHORTEST:
+            break
+    return best
+
+
+def _runs(line: str) -> list[str]:
+    """Stretches of the line exactly as they stand there, without a noisy word in them."""
+    found, begin, end = [], None, 0
+    for word in re.finditer(r"\S+", line):
+        if _NOISE.search(word.group()):
+            if begin is not None:
+                found.append(line[begin:end])
+            begin = None
+        else:
+            begin = word.start() if begin is None else begin
+            end = word.end()
+    if begin is not None:
+        found.append(line[begin:end])
+    return found
+
+
+def of_answer(answer: dict[str, Any]) -> Fingerprint | None:
+    """What a trial showed; None where it showed nothing."""
+    if "crash" in answer:
+        return Fingerprint("crash")
+    error = answer.get("error")
+    if error:
+        return Fingerprint("error", error["cls"].rsplit(".", 1)[-1], stable_words(error["message"]))
+    if answer.get("exit") == 0 and answer.get("difference"):
+        return Fingerprint("difference")
+    return None
+
+
+def of_failure(failure: Failure) -> Fingerprint:
+    """What a failing test showed."""
+    if failure.kind.value == "mismatch":
+        return Fingerprint("difference", patterns=pattern_kinds(failure.pattern))
+    if failure.kind.value == "crash":
+        return Fingerprint("crash")
+    name = (failure.inner_class or failure.error_class or "").rsplit(".", 1)[-1] or None
+    return Fingerprint("error", name, stable_words(failure.message or ""))
+
+
+def agree(original: Fingerprint, found: Fingerprint) -> tuple[bool, str]:
+    """Whether `found` is the same fault, and why (not)."""
+    if original.kind != found.kind:
+        return False, f"the original is {original.says()}, this is {found.says()}"
+    if original.kind == "error" and original.words and found.words:
+        same = original.words in found.words or found.words in original.words or _overlap(original.words, found.words)
+        return same, "the same words" if same else f"other words: {found.words!r} instead of {original.words!r}"
+    if original.patterns and found.patterns and not set(original.patterns) & set(found.patterns):
+        return False, f"another pattern: {', '.join(found.patterns)} instead of {', '.join(original.patterns)}"
+    return True, "the same kind of fault"
+
+
+def _overlap(one: str, other: str) -> bool:
+    a, b = set(one.lower().split()), set(other.lower().split())
+    return bool(a and b) and len(a & b) / min(len(a), len(b)) >= 0.6
+
+
+PATTERN_KINDS = (
+    "period", "block", "slice", "overflow", "nan", "zeros", "constant", "roll", "transpose", "permute", "scale", "offset",
+    "copy",
+)  # fmt: skip
+
+
+def pattern_kinds(text: str | None) -> tuple[str, ...]:
+    """Kinds of pattern named in a pattern's words."""
+    if not text:
+        return ()
+    return tuple(kind for kind in PATTERN_KINDS if re.search(rf"\b{kind}", text.lower()))

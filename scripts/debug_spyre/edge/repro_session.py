@@ -1,0 +1,143 @@
+"""The way from a suspect to a proved script: tier 1 first, then vLLM's contexts, then the test itself; failures are kept."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from debug_spyre.core.errors import BadInputError
+from debug_spyre.core.evidence import Failure
+from debug_spyre.core.repro.call import Call
+from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
+from debug_spyre.core.repro.pruning import prune
+from debug_spyre.core.repro.script import MOST_LINES, Fault, count_lines, script
+from debug_spyre.edge.interpreter import choose
+from debug_spyre.edge.reproving import Proof, Prover
+from debug_spyre.edge.shrinking import Shrinking, Step, choose_fill
+from debug_spyre.edge.trials import Trials
+
+NAMES = {1: "repro.py", 2: "repro_vllm.py", 3: "repro_test.py"}
+
+
+@dataclass(slots=True)
+class ReproSession:
+    """One search for a repro. `original` is the failing test's fault, None where only a call is given."""
+
+    prover: Prover
+    trials: Trials
+    times: int
+    shrink: bool = True
+    proofs: list[Proof] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    thresholds: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    say: Callable[[str], None] = lambda _text: None
+
+    def from_call(self, call: Call, original: Fingerprint | None, *, prelude: tuple[Call, ...] = ()) -> Proof:
+        """Tier 1, then tier 2, for a call."""
+        fault, found = self._fault_of(call, original, prelude)
+        if fault is None:
+            return self._not_shown(call, original, prelude)
+        call, steps = choose_fill(self.trials, fault, call, prelude=prelude)
+        self.steps += steps
+        search = Shrinking(self.trials, fault, call, prelude=prelude, say=self.say)
+        if self.shrink:
+            search.run()
+        self.steps += search.steps
+        self.thresholds += search.thresholds
+        if search.spent:
+            self.notes.append("the budget ended before the search: the script may not be the smallest")
+        proof = self._prove(search.call, search.prelude, fault, found, tier=1)
+        if not proof.is_verified and self._has_vllm():
+            proof = self._prove(search.call, search.prelude, fault, found, tier=2)
+        return proof
+
+    def _fault_of(
+        self, call: Call, original: Fingerprint | None, prelude: tuple[Call, ...]
+    ) -> tuple[Fault | None, Fingerprint | None]:
+        """What the call shows by itself, if that is the original's fault."""
+        answer = self.trials.evaluate([script(call, Fault(), prelude=prelude)])[0]
+        found = of_answer(answer)
+        if found is None:
+            return None, None
+        if original is not None:
+            same, why = agree(original, found)
+            if not same:
+                self.notes.append(f"the call alone shows something else: {why}")
+                return None, found
+        return found.fault(), found
+
+    def _not_shown(self, call: Call, original: Fingerprint | None, prelude: tuple[Call, ...]) -> Proof:
+        fault = original.fault() if original else Fault()
+        text = script(call, fault, prelude=prelude)
+        why = self.notes[-1] if self.notes else "the call alone does not show the fault"
+        proof = Proof(NAMES[1], 1, 0, 1, (), None, False, why, count_lines(text))
+        self.prover.write("repro_negative.py", text)
+        self.proofs.append(proof)
+        return proof
+
+    def _prove(
+        self, call: Call, prelude: tuple[Call, ...], fault: Fault, found: Fingerprint | None, *, tier: int
+    ) -> Proof:
+        text = script(call, fault, prelude=prelude, vllm=tier == 2)
+        on_cpu = script(call, fault, prelude=prelude, vllm=tier == 2, device="cpu")
+        shown, runs, control = self.prover.prove_script(
+            NAMES[tier], text, on_cpu, tier=tier, times=self.times, crashes=fault.error_class == "crash"
+        )
+        lines = count_lines(text)
+        why = found.says() if found else ""
+        if tier == 1 and lines > MOST_LINES:
+            self.notes.append(f"the script has {lines} lines, more than {MOST_LINES}")
+        proof = Proof(
+            NAMES[tier], tier, shown, self.times, tuple(runs), control, True, why, lines, tuple(self.thresholds)
+        )
+        self.proofs.append(proof)
+        return proof
+
+    def _has_vllm(self) -> bool:
+        packages = choose(self.prover.checkout).packages
+        return bool(packages and (packages / "vllm" / "__init__.py").is_file()) or (
+            importlib.util.find_spec("vllm") is not None
+        )
+
+    def from_test(self, nodeid: str, original: Failure) -> Proof:
+        """Tier 3: the test with what it needs, in a file of its own.
+
+        Raises:
+            BadInputError: the test's source can't be read.
+        """
+        text = self._pruned(nodeid)
+        shown, runs, why = self.prover.prove_test(NAMES[3], text, nodeid, original, times=self.times)
+        _, control = self.prover.control_of((nodeid,))
+        self.notes.append(
+            f"run it from the checkout's root: python -m pytest {NAMES[3]} (exit status 1: the fault shows)"
+        )
+        same = shown == self.times
+        proof = Proof(
+            NAMES[3], 3, shown, self.times, (*runs, control.id), control.exit == 0, same, why, count_lines(text)
+        )
+        self.proofs.append(proof)
+        return proof
+
+    def _pruned(self, nodeid: str) -> str:
+        path, _, rest = nodeid.partition("::")
+        name = rest.split("[")[0]
+        source = self.prover.checkout / path
+        try:
+            return prune(
+                source.read_text(encoding="utf-8"), name, fixtures_from=_conftests(self.prover.checkout, source)
+            )
+        except (OSError, SyntaxError, KeyError, UnicodeDecodeError) as error:
+            raise BadInputError(
+                f"cannot take {name} out of {source}: {error}", next="debug-spyre repro --op NAME ARGS"
+            ) from error
+
+
+def _conftests(checkout: Path, source: Path) -> list[str]:
+    return [
+        (folder / "conftest.py").read_text(encoding="utf-8")
+        for folder in reversed([source.parent, *source.parent.parents])
+        if checkout in (folder, *folder.parents) and (folder / "conftest.py").is_file()
+    ]

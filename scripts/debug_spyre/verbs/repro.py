@@ -1,0 +1,153 @@
+"""repro: the smallest script that shows the fault, proved in fresh processes; or the CPU control of a test."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+
+from debug_spyre.core.errors import RefusedError, UsageError
+from debug_spyre.core.escalation.conditions import failing_run
+from debug_spyre.core.evidence import Evidence, Failure
+from debug_spyre.core.repro.fingerprint import Fingerprint, of_failure
+from debug_spyre.core.repro.words import read_call
+from debug_spyre.core.session import Session
+from debug_spyre.edge import workspace
+from debug_spyre.edge.kept import all_evidence
+from debug_spyre.edge.repro_session import ReproSession
+from debug_spyre.edge.reproving import Proof, Prover
+from debug_spyre.edge.suspects import find_suspect
+from debug_spyre.edge.trials import BudgetSpentError, Trials
+from debug_spyre.edge.workspace import Folder
+from debug_spyre.verbs.answer import answer, warn
+from debug_spyre.verbs.here import add_session_argument, after_change, the_session
+from debug_spyre.verbs.verb import Verb
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--op", nargs="+", metavar="WORD", help="an op and its arguments: aten.mean.dim 'f16[8,513]' '[-1]' True"
+    )
+    parser.add_argument("--shadow", metavar="RUN", help="the suspect that this shadow run saved (default: the newest)")
+    parser.add_argument("--test", metavar="NODEID", help="tier 3 at once, for this test (default: the probe)")
+    parser.add_argument("--cpu", action="store_true", help="write and run the CPU control of the probe (or --test)")
+    parser.add_argument(
+        "--times", type=int, default=3, metavar="N", help="fresh processes that must all show it (default 3)"
+    )
+    parser.add_argument("--no-shrink", action="store_true", help="prove the call as it is")
+    parser.add_argument("--runs", type=int, default=40, metavar="N", help="most processes for the search (default 40)")
+    parser.add_argument(
+        "--minutes", type=float, default=15.0, metavar="M", help="most minutes for the search (default 15)"
+    )
+    parser.add_argument("--hypothesis", type=int, metavar="N", help="the row that this belongs to")
+    add_session_argument(parser)
+
+
+def _repro(args: Namespace) -> int:
+    if args.times < 1 or args.runs < 1 or args.minutes <= 0:
+        raise UsageError("--times, --runs and --minutes must be positive", next="debug-spyre repro")
+    folder = the_session(args)
+    session = workspace.load_session(folder)
+    row = args.hypothesis or (session.in_progress.number if session.in_progress else None)
+    prover = Prover(folder, workspace.find_checkout(), hypothesis=row, say=warn)
+    if args.cpu:
+        return _control(args, folder, session, prover)
+    search = ReproSession(prover, _trials(args, prover), args.times, shrink=not args.no_shrink, say=warn)
+    evidence = all_evidence(folder, session)
+    fingerprint = _search(args, search, session, evidence)
+    return _report(args, folder, search, fingerprint)
+
+
+def _trials(args: Namespace, prover: Prover) -> Trials:
+    trials = Trials(prover.folder, prover.checkout, args.runs, args.minutes * 60, hypothesis=prover.hypothesis)
+    trials.load()
+    return trials
+
+
+def _search(
+    args: Namespace, search: ReproSession, session: Session, evidence: Mapping[str, Evidence]
+) -> Fingerprint | None:
+    found = failing_run(session, evidence)
+    failure = found[1] if found else None
+    try:
+        if args.op:
+            search.from_call(read_call(args.op[0], args.op[1:]), None)
+            return None
+        original = of_failure(failure) if failure else None
+        suspect = None if args.test else find_suspect(search.prover.folder, session, run=args.shadow)
+        if suspect is not None:
+            proof = search.from_call(suspect.call, original, prelude=suspect.prelude)
+            if proof.is_verified:
+                return original
+        search.from_test(*_test_of(args, session, failure))
+    except BudgetSpentError as error:
+        search.notes.append(error.what)
+        if not search.proofs:
+            raise
+    return of_failure(failure) if failure else None
+
+
+def _test_of(args: Namespace, session: Session, failure: Failure | None) -> tuple[str, Failure]:
+    nodeid = args.test or session.probe
+    if nodeid is None or failure is None:
+        raise RefusedError(
+            "no run of this session kept a failure to reproduce",
+            next="debug-spyre run --as baseline NODEID, or repro --op",
+        )
+    return nodeid, failure
+
+
+def _control(args: Namespace, folder: Folder, session: Session, prover: Prover) -> int:
+    nodeid = args.test or session.probe
+    if nodeid is None:
+        raise UsageError("the cluster has no probe", next="debug-spyre repro --cpu --test NODEID")
+    path, record = prover.control_of((nodeid,))
+    html = after_change(folder)
+    meaning = {
+        0: "it passes on the CPU: the fault lies in torch-spyre's realisation",
+        1: "it fails on the CPU too: the fault lies in our own logic (or the test)",
+    }.get(
+        record.exit if record.exit is not None else -1,
+        f"the control could not run (exit {record.exit}): {record.output}",
+    )
+    lines = [f"cpu-control {record.id}: {meaning}", f"script: {path}", f"log: {html}"]
+    data = {"run": record.id, "exit": record.exit, "meaning": meaning, "script": str(path), "log": str(html)}
+    answer(lines, data, as_json=args.json)
+    return 0 if record.exit == 0 else 1
+
+
+def _report(args: Namespace, folder: Folder, search: ReproSession, fingerprint: Fingerprint | None) -> int:
+    best = next((p for p in search.proofs if p.is_verified), search.proofs[-1])
+    lines = [f"{best.script} (tier {best.tier}, {best.lines} lines): {best.stamp}"]
+    lines += [f"  {text}" for text in search.thresholds]
+    lines += [f"tier {p.tier} did not do: {_why(p)}" for p in search.proofs if p is not best]
+    lines += [f"note: {text}" for text in search.notes]
+    record = search.prover.record(search.proofs, fingerprint, lines, search.steps)
+    html = after_change(folder)
+    path = folder.path / best.script
+    shown = [*lines, f"script: {path}", f"record: {record}", f"next: {_next(best)}", f"log: {html}"]
+    data = {
+        "verified": best.is_verified,
+        "stamp": best.stamp,
+        "tier": best.tier,
+        "lines": best.lines,
+        "script": str(path),
+        "thresholds": search.thresholds,
+        "negative": [{"tier": p.tier, "why": _why(p)} for p in search.proofs if p is not best],
+        "record": str(record),
+        "log": str(html),
+    }
+    answer(shown, data, as_json=args.json)
+    return 0 if best.is_verified else 1
+
+
+def _why(proof: Proof) -> str:
+    return proof.stamp if proof.shown else proof.why or proof.stamp
+
+
+def _next(best: Proof) -> str:
+    if best.is_verified:
+        return "debug-spyre escalate --preview"
+    return "debug-spyre repro --cpu" if best.control is False else "debug-spyre ladder"
+
+
+VERBS = {"repro": Verb(_arguments, _repro, "debug-spyre repro --op aten.mean.dim 'f16[8,513]' '[-1]' True")}
