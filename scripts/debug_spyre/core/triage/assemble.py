@@ -1,0 +1,255 @@
+"""From what a terminal text showed to Evidence: failures of every session, outcomes, counts, what was left open.
+
+Nothing is invented: a test without an outcome is a failure only where the text shows how the process ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from debug_spyre.core.evidence import Evidence, Failure, Kind, Outcome, Stage, TestRecord, Unrecognised
+from debug_spyre.core.triage.block import Block, Frame
+from debug_spyre.core.triage.ends import Dump
+from debug_spyre.core.triage.judging import judge
+from debug_spyre.core.triage.naming import FAILED_WORDS, from_dump, name_blocks
+from debug_spyre.core.triage.rules import RULES, Rule
+from debug_spyre.core.triage.terminal import Session, SummaryLine, Terminal
+
+_OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}
+
+
+def evidence_of(terminal: Terminal, *, source: str, rules: Sequence[Rule] = RULES) -> Evidence:
+    """All that the text shows."""
+    sessions = [s for s in terminal.sessions if s.begun or s.internal or not s.ending.is_silent]
+    failures: dict[tuple[str | None, str], Failure] = {}
+    later_passed: set[str] = set()
+    warnings = list(terminal.warned.notes)
+    for session in sessions:
+        if session.counts is None:
+            session.counts = session.maybe
+        found = _session_failures(session, source=source, rules=rules, warnings=warnings)
+        for failure in found:
+            key = (failure.nodeid, failure.phase)
+            failures.pop(key, None)
+            failures[key] = failure
+        failed = {f.nodeid for f in found}
+        later_passed |= {n for n, o in session.progress.outcomes.items() if o is Outcome.PASSED and n not in failed}
+        later_passed -= {n for n in failed if n}
+    listed = [_flaky(f) if f.nodeid in later_passed and len(sessions) > 1 else f for f in failures.values()]
+    if not listed and terminal.traceback is not None and not any(s.counts for s in sessions):
+        listed = [judge(terminal.traceback, source=source, rules=rules)]
+    last = next((s for s in reversed(sessions) if s.begun), sessions[-1] if sessions else terminal.session)
+    if len([s for s in sessions if s.begun]) > 1:
+        warnings.append(
+            f"{len([s for s in sessions if s.begun])} pytest sessions in one log; the counts are the last one's"
+        )
+    warnings += _reruns(sessions)
+    return Evidence(
+        sources=(source,),
+        counts=last.counts,
+        complete=last.counts is not None,
+        failures=tuple(listed),
+        fallbacks=terminal.warned.result(),
+        tests=_records(sessions, listed),
+        unrecognised=_unrecognised(listed),
+        warnings=tuple(dict.fromkeys(warnings)),
+        collected=last.progress.collected,
+        signal=next((s.ending.signal for s in reversed(sessions) if s.ending.signal), None) or _dump_signal(sessions),
+    )
+
+
+def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], warnings: list[str]) -> list[Failure]:
+    name_blocks(session)
+    crashed = [d for d in session.ending.dumps if d.kind == "fatal"]
+    found = []
+    for block in session.blocks:
+        failure = judge(block, source=source, rules=rules)
+        if failure.nodeid is None:
+            failure = replace(failure, nodeid=block.title, tags=(*failure.tags, "name-only"))
+        if failure.kind is Kind.CRASH and crashed:
+            failure = _with_dump(failure, crashed.pop(0), source=source, rules=rules)
+        found.append(failure)
+    covered = {(f.nodeid, f.phase == "call") for f in found}
+    lines = [s for s in session.summary if s.word in FAILED_WORDS or s.word == "ERROR"]
+    bare = [s for s in lines if (s.nodeid, s.word != "ERROR") not in covered]
+    calls = [s for s in bare if s.word in FAILED_WORDS]
+    texts = dict(zip(map(id, calls), session.one_liners, strict=True)) if len(calls) == len(session.one_liners) else {}
+    found += [_from_summary(line, texts.get(id(line)), source=source, rules=rules) for line in bare]
+    found += _from_progress(session, found, source)
+    if session.counts is None:
+        found += _ending(session, found, source=source, rules=rules, warnings=warnings)
+    if session.internal is not None:
+        found.append(judge(session.internal, source=source, rules=rules))
+    elif session.interrupted and not found and "Interrupted" not in session.interrupted[1]:
+        found += _interrupted(session, source=source, rules=rules)
+    return found
+
+
+def _from_summary(line: SummaryLine, block: Block | None, *, source: str, rules: Sequence[Rule]) -> Failure:
+    phase = "call" if line.word != "ERROR" else ("setup" if "::" in (line.nodeid or "") else "collect")
+    if block is None:
+        block = Block(title=line.text, number=line.number)
+        nodeid = line.nodeid or ""
+        message = line.text[len(nodeid) :].removeprefix(" - ") if line.text.startswith(nodeid) else ""
+        cut = message.endswith("...")
+        if message and not (cut and ":" not in message):
+            block.feed(f"E   {message}")
+        for text in line.more:
+            block.feed(f"E   {text}")
+    block.phase, block.nodeid = phase, line.nodeid
+    return judge(block, source=source, rules=rules)
+
+
+def _from_progress(session: Session, found: list[Failure], source: str) -> list[Failure]:
+    """Tests that a progress line calls failed, where no failure text and no summary names them."""
+    named = {f.nodeid for f in found}
+    if not any(o in {Outcome.FAILED, Outcome.ERROR} for o in session.progress.outcomes.values()):
+        return []
+    unnamed = {f.nodeid for f in found if f.nodeid and "name-only" in f.tags}
+    missing = []
+    for nodeid, outcome in session.progress.outcomes.items():
+        if outcome not in {Outcome.FAILED, Outcome.ERROR} or nodeid in named:
+            continue
+        if any(nodeid.endswith(name.rsplit(".", 1)[-1]) for name in unnamed):
+            continue
+        phase = "call" if outcome is Outcome.FAILED else "setup"
+        missing.append(Failure(nodeid=nodeid, phase=phase, kind=Kind.EXCEPTION, tags=("no-text",), source=source))
+    return missing
+
+
+def _with_dump(failure: Failure, dump: Dump, *, source: str, rules: Sequence[Rule]) -> Failure:
+    block = _dump_block(dump, failure.nodeid)
+    return replace(judge(block, source=source, kind=Kind.CRASH, rules=rules), line=failure.line)
+
+
+def _dump_block(dump: Dump, nodeid: str | None) -> Block:
+    block = Block(title=dump.text, number=dump.number, nodeid=nodeid)
+    frames = _own(dump.frames())
+    block.frames.extend(frames)
+    block.location_class = dump.text if dump.kind == "fatal" else None
+    if dump.kind == "fatal":
+        block.plain.append(f"Fatal Python error: {dump.text}")
+    block.phase = _phase(dump.frames())
+    return block
+
+
+def _own(frames: list[Frame]) -> list[Frame]:
+    return [f for f in frames if not f.file.startswith("<frozen")] or frames
+
+
+def _phase(frames: list[Frame]) -> str:
+    names = {f.function for f in frames}
+    if "pytest_runtest_setup" in names or "call_fixture_func" in names:
+        return "setup"
+    if "pytest_runtest_teardown" in names:
+        return "teardown"
+    if "pytest_pycollect_makemodule" in names or "pytest_collection" in names or "importtestmodule" in names:
+        return "collect"
+    return "call"
+
+
+def _ending(
+    session: Session, found: list[Failure], *, source: str, rules: Sequence[Rule], warnings: list[str]
+) -> list[Failure]:
+    ending, running = session.ending, session.progress.current
+    dump = next((d for d in reversed(ending.dumps) if d.kind == "fatal"), ending.dumps[-1] if ending.dumps else None)
+    if dump is not None:
+        nodeid = dump.nodeid or running or from_dump(dump.frames(), session)
+        kind = Kind.CRASH if dump.kind == "fatal" else Kind.TIMEOUT
+        block = _dump_block(dump, nodeid)
+        block.captured.extend(ending.texts)
+        if any(f.nodeid == nodeid and f.kind is kind for f in found):
+            return []
+        return [judge(block, source=source, kind=kind, rules=rules)]
+    if ending.signal_text is not None and (running or not found):
+        number, text = ending.signal_text
+        if running is None and session.progress.outcomes:
+            warnings.append(f"the process ended with {text} after the last test that is named")
+        block = Block(title=text, number=number, nodeid=running, location_class=text)
+        block.plain.append(ending.abort_text or text)
+        block.captured.extend(ending.texts)
+        if running is None and _all_done(session):
+            return []
+        return [judge(block, source=source, kind=Kind.CRASH, rules=rules)]
+    if ending.cancelled is not None:
+        number, text = ending.cancelled
+        if running is None:
+            warnings.append(f"the run was ended from outside ({text}); every test that is named had an outcome")
+            return []
+        block = Block(title=text, number=number, nodeid=running)
+        block.plain.append(text)
+        return [judge(block, source=source, kind=Kind.TIMEOUT, rules=rules)]
+    if ending.signal is not None and running is not None:
+        block = Block(title=f"signal {ending.signal}", number=session.progress.running[running], nodeid=running)
+        block.plain.append(f"ended by signal {ending.signal}")
+        return [judge(block, source=source, kind=Kind.CRASH, rules=rules)]
+    if running is not None and not session.progress.is_parallel:
+        warnings.append(f"the log ends while {running} runs: no outcome, and nothing says how the process ended")
+    elif session.begun and not found:
+        warnings.append("the log ends without pytest's summary")
+    return []
+
+
+def _all_done(session: Session) -> bool:
+    done = len(session.progress.outcomes) or sum(session.progress.letters.values())
+    return bool(done) and session.progress.collected == done
+
+
+def _interrupted(session: Session, *, source: str, rules: Sequence[Rule]) -> list[Failure]:
+    number, text = session.interrupted or (0, "")
+    if "KeyboardInterrupt" in text or text.startswith("stopping after"):
+        return []
+    block = Block(title=text, phase="session", number=number)
+    block.errors.append(text)
+    failure = judge(block, source=source, rules=rules)
+    return [failure if failure.stage else replace(failure, stage=Stage.ENVIRONMENT)]
+
+
+def _flaky(failure: Failure) -> Failure:
+    return replace(failure, tags=(*failure.tags, "flake"))
+
+
+def _reruns(sessions: list[Session]) -> list[str]:
+    passed = [n for s in sessions for n in s.progress.reruns if s.progress.outcomes.get(n) is Outcome.PASSED]
+    return [f"passed only when run again: {n}" for n in passed[:20]]
+
+
+def _records(sessions: list[Session], failures: list[Failure]) -> tuple[TestRecord, ...]:
+    outcomes: dict[str, Outcome] = {}
+    for session in sessions:
+        outcomes.update(session.progress.outcomes)
+        for nodeid in session.progress.running:
+            outcomes.setdefault(nodeid, Outcome.MISSING)
+        for line in session.summary:
+            word = {"PASSED": Outcome.PASSED, "XFAIL": Outcome.XFAILED, "XPASS": Outcome.XPASSED}.get(line.word)
+            if word and line.nodeid:
+                outcomes.setdefault(line.nodeid, word)
+    for failure in failures:
+        if failure.nodeid is not None and "flake" not in failure.tags:
+            default = Outcome.FAILED if failure.phase == "call" else Outcome.ERROR
+            outcomes[failure.nodeid] = _OUTCOME_OF.get(failure.kind, default)
+    return tuple(TestRecord(nodeid, outcome) for nodeid, outcome in outcomes.items())
+
+
+def _unrecognised(failures: list[Failure]) -> tuple[Unrecognised, ...]:
+    return tuple(
+        Unrecognised(f.source, f.line, (f.message or "no text").split("\n", 1)[0][:200])
+        for f in failures
+        if f.rule is None and f.kind is not Kind.MISMATCH
+    )
+
+
+def _dump_signal(sessions: list[Session]) -> int | None:
+    texts = {
+        "Segmentation fault": 11,
+        "Aborted": 6,
+        "Bus error": 7,
+        "Illegal instruction": 4,
+        "Floating-point exception": 8,
+    }
+    for session in reversed(sessions):
+        for dump in reversed(session.ending.dumps):
+            if dump.kind == "fatal":
+                return texts.get(dump.text)
+    return None

@@ -1,0 +1,127 @@
+"""Clusters: failures that look like one cause, with why, a probe, separators; consequences folded under their cause.
+
+Deterministic: neither the order of the failures nor that of the tests changes clusters or their ids.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from debug_spyre.core.evidence import Cluster, Evidence, Failure, Kind, Outcome, Severity, Stage
+from debug_spyre.core.triage.nodeids import base_and_parameters
+from debug_spyre.core.triage.probe import choose_probe
+from debug_spyre.core.triage.separators import separators
+from debug_spyre.core.triage.signature import function, signature
+from debug_spyre.core.triage.slug import slug
+from debug_spyre.core.triage.why import why
+
+_FIRST_TAGS = frozenset({"device-error"})
+_FOLLOWS = frozenset({"card-busy", "device-error"})
+_ORDER = {
+    Stage.ENVIRONMENT: 1,
+    Stage.TEST_BUG: 4,
+}
+
+
+def group(evidence: Evidence) -> tuple[Cluster, ...]:
+    """The clusters of a run's or log's failures, the one to start with first."""
+    by_signature: dict[str, list[Failure]] = defaultdict(list)
+    for failure in _one_each(evidence.failures):
+        by_signature[signature(failure)].append(failure)
+    folded = _fold(evidence, by_signature)
+    found = [_cluster(key, members, folded.get(key, ()), evidence) for key, members in by_signature.items()]
+    found.sort(key=lambda c: (_rank(c), -len(c.nodeids), c.signature))
+    return tuple(replace(c, id=f"c{place}") for place, c in enumerate(_with_hidden(found, evidence), start=1))
+
+
+def _one_each(failures: Iterable[Failure]) -> list[Failure]:
+    """One failure a test: of its call where it has one."""
+    chosen: dict[str | None, Failure] = {}
+    for failure in failures:
+        before = chosen.get(failure.nodeid)
+        if before is None or (before.phase != "call" and failure.phase == "call"):
+            chosen[failure.nodeid] = failure
+    return sorted(chosen.values(), key=lambda f: f.nodeid or "")
+
+
+def _fold(evidence: Evidence, by_signature: dict[str, list[Failure]]) -> dict[str, list[Failure]]:
+    """After a crash or a device error the device errors that follow are its consequences."""
+    ordered = sorted(evidence.failures, key=lambda f: (f.source or "", f.line or 0))
+    first = next((f for f in ordered if f.kind in {Kind.CRASH, Kind.TIMEOUT} or _FIRST_TAGS & set(f.tags)), None)
+    if first is None:
+        return {}
+    key = signature(first)
+    into: dict[str, list[Failure]] = {key: []}
+    for other in list(by_signature):
+        members = by_signature[other]
+        if other == key or not all(_FOLLOWS & set(f.tags) and _after(f, first) for f in members):
+            continue
+        into[key] += members
+        del by_signature[other]
+    return into
+
+
+def _after(failure: Failure, first: Failure) -> bool:
+    return failure.source == first.source and (failure.line or 0) >= (first.line or 0)
+
+
+def _cluster(key: str, members: list[Failure], folded: Iterable[Failure], evidence: Evidence) -> Cluster:
+    members = sorted(members, key=lambda f: f.nodeid or "")
+    own = [f.nodeid for f in members if f.nodeid is not None]
+    consequences = sorted(f.nodeid for f in folded if f.nodeid is not None)
+    stage = _stage(members)
+    grade = Counter(f.severity for f in members if f.severity).most_common(1)
+    worst = max(members, key=lambda f: (f.severity is Severity.STRUCTURAL, f.max_abs or 0.0, f.nodeid or ""))
+    told_apart = separators(own, evidence.tests)
+    return Cluster(
+        id="",
+        slug=slug(members),
+        nodeids=(*own, *consequences),
+        kind=members[0].kind,
+        stage=stage,
+        signature=key,
+        why=why(members, consequences),
+        probe=choose_probe(own, evidence.tests),
+        separators=told_apart,
+        folded=tuple(consequences),
+        severity=grade[0][0] if grade else None,
+        reason=worst.reason,
+    )
+
+
+def _stage(members: list[Failure]) -> Stage | None:
+    counted = Counter(f.stage for f in members if f.stage)
+    if not counted:
+        return None
+    most = max(counted.values())
+    return min((s for s, n in counted.items() if n == most), key=lambda s: s.value)
+
+
+def _rank(cluster: Cluster) -> int:
+    if cluster.kind is Kind.CRASH or cluster.folded:
+        return 0
+    if cluster.stage in _ORDER:
+        return _ORDER[cluster.stage]
+    if cluster.severity in {Severity.ACCUMULATION, Severity.INCONCLUSIVE}:
+        return 3
+    return 2
+
+
+def _with_hidden(clusters: list[Cluster], evidence: Evidence) -> list[Cluster]:
+    """Expected failures of a cluster's own function hide the same failure; each is named once."""
+    expected = [t.nodeid for t in evidence.tests if t.outcome is Outcome.XFAILED]
+    if not expected:
+        return clusters
+    by_function: dict[str, list[str]] = defaultdict(list)
+    for nodeid in expected:
+        by_function[base_and_parameters(nodeid)[0]].append(nodeid)
+    taken: set[str] = set()
+    named = []
+    for cluster in clusters:
+        functions = {function(n) for n in cluster.nodeids}
+        hidden = sorted(n for f in functions for n in by_function.get(f, ()) if n not in taken)
+        taken.update(hidden)
+        named.append(replace(cluster, hidden=tuple(hidden)))
+    return named

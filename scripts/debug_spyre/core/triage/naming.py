@@ -1,0 +1,107 @@
+"""Which node id a failure's heading belongs to: from the short summary, from progress lines, from its frames.
+
+A name is only completed where the text says how; otherwise it stays as printed, with the tag `name-only`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+
+from debug_spyre.core.evidence import Outcome
+from debug_spyre.core.triage.block import Block, Frame
+from debug_spyre.core.triage.nodeids import candidates, domain, from_domain
+from debug_spyre.core.triage.terminal import Session, SummaryLine
+
+FAILED_WORDS = frozenset({"FAILED", "SUBFAILED", "SUBFAIL"})
+_CRASHED = re.compile(r"worker '(\w+)' crashed while running '(.+)'$")
+_SUBTEST = re.compile(r" (?:\[.*\]|\(.*\)|<subtest>)$")
+_BAD = frozenset({Outcome.FAILED, Outcome.ERROR})
+
+
+def name_summary(session: Session) -> None:
+    """Give every FAILED and ERROR line of the summary its node id."""
+    titles = {block.title for block in session.blocks}
+    known = session.progress.outcomes
+    for line in session.summary:
+        readings = candidates(line.text)
+        chosen = next((r for r in readings if domain(r) in titles or r in titles), None)
+        chosen = chosen or next((r for r in readings if r in known), None)
+        line.nodeid = chosen or (readings[0] if readings else line.text)
+
+
+def name_blocks(session: Session) -> None:
+    """Give every failure text its node id where that can be known."""
+    name_summary(session)
+    waiting: dict[tuple[bool, str], deque[SummaryLine]] = defaultdict(deque)
+    for line in session.summary:
+        if line.word in FAILED_WORDS or line.word == "ERROR":
+            nodeid = line.nodeid or ""
+            waiting[(line.word != "ERROR", domain(nodeid) if "::" in nodeid else nodeid)].append(line)
+    by_domain = _progress_names(session)
+    for block in session.blocks:
+        crashed = next((m for text in block.plain if (m := _CRASHED.match(text))), None)
+        if crashed:
+            block.nodeid = crashed[2]
+            _take(waiting, block.phase == "call", domain(crashed[2]))
+            continue
+        block.nodeid = _from_summary(waiting, block) or _from_progress(by_domain, block) or _from_frames(block)
+
+
+def _from_summary(waiting: dict[tuple[bool, str], deque[SummaryLine]], block: Block) -> str | None:
+    for name in (block.title, _SUBTEST.sub("", block.title), _SUBTEST.sub("", _SUBTEST.sub("", block.title))):
+        line = _take(waiting, block.phase == "call", name)
+        if line is not None:
+            return line.nodeid
+    return None
+
+
+def _take(waiting: dict[tuple[bool, str], deque[SummaryLine]], is_call: bool, name: str) -> SummaryLine | None:
+    queue = waiting.get((is_call, name))
+    return queue.popleft() if queue else None
+
+
+def _progress_names(session: Session) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for nodeid, outcome in session.progress.outcomes.items():
+        if outcome in _BAD:
+            found[domain(nodeid)].append(nodeid)
+    return found
+
+
+def _from_progress(by_domain: dict[str, list[str]], block: Block) -> str | None:
+    names = by_domain.get(block.title) or by_domain.get(_SUBTEST.sub("", block.title)) or []
+    return names[0] if len(set(names)) == 1 else None
+
+
+def _from_frames(block: Block) -> str | None:
+    if block.phase == "collect":
+        return block.title
+    if "::" in block.title:
+        return block.title
+    base = block.title.partition("[")[0].rsplit(".", 1)[-1]
+    for frame in block.frames:
+        if frame.function is not None and frame.function.split(".")[-1] == base:
+            return from_domain(frame.file, block.title)
+    if block.phase == "call" and block.frames and _is_test_file(block.frames[0].file):
+        return from_domain(block.frames[0].file, block.title)
+    return None
+
+
+def _is_test_file(path: str) -> bool:
+    name = path.rsplit("/", 1)[-1]
+    return name.startswith("test_") or name.endswith("_test.py")
+
+
+def from_dump(frames: list[Frame], session: Session) -> str | None:
+    """The test function that a stack dump shows, named by the path that pytest printed."""
+    for frame in frames:
+        if not (frame.function or "").startswith("test") or not _is_test_file(frame.file):
+            continue
+        path = next(
+            (f for f in reversed(session.progress.files) if frame.file.endswith("/" + f) or frame.file == f), None
+        )
+        if path is None and session.rootdir and frame.file.startswith(session.rootdir + "/"):
+            path = frame.file[len(session.rootdir) + 1 :]
+        return f"{path or frame.file}::{frame.function}"
+    return None

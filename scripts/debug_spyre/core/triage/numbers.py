@@ -1,0 +1,91 @@
+"""The numbers in a failed comparison's text: torch's assert_close in all its forms, numpy's assert_allclose.
+
+Forms after torch 2.13 `testing/_comparison.py`: tensors and scalars, close and equal, attributes, sequences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_NUMBER = r"([-+]?(?:nan|inf|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?))"
+_ELEMENTS = re.compile(r"Mismatched elements: (\d+) / (\d+)")
+_ABSOLUTE = re.compile(
+    rf"(?:Greatest absolute|Absolute|Max absolute) difference(?: among violations)?: {_NUMBER}", re.IGNORECASE
+)
+_RELATIVE = re.compile(
+    rf"(?:Greatest relative|Relative|Max relative) difference(?: among violations)?: {_NUMBER}", re.IGNORECASE
+)
+_INDEX = re.compile(r"difference: \S+ at index (\(.*?\)|\d+)")
+_SCALAR = re.compile(r"Expected (\S+) but got (\S+?)\.?$")
+_FIRST = re.compile(r"first mismatched element is at index (\(.*?\)|\d+)")
+_ALLOWED = re.compile(rf"up to {_NUMBER} allowed")
+_ENTRANCE = ("ifference", "ismatched elements", "Expected ", "mismatched element")
+
+TEXTS = (
+    re.compile(r"(?:are|is) not (?:close|equal|'equal')!"),
+    re.compile(r"Mismatched elements: \d+ / \d+"),
+    re.compile(r"The values for attribute '[^']*' do not match"),
+    re.compile(
+        r"The \(d\)types do not match|The length of the sequences mismatch|The keys of the mappings do not match"
+    ),
+    re.compile(r"Booleans mismatch|None mismatch|Not equal to tolerance|Arrays are not (?:almost )?equal"),
+    re.compile(r"\d+ elements exceed atol|The number of (?:sparse dimensions|specified values) in sparse"),
+    re.compile(r"DTensor (?:placements|device meshes) do not match"),
+)
+
+
+@dataclass(slots=True)
+class Mismatch:
+    """What a failed comparison says; None where it does not say it."""
+
+    mismatched: int | None = None
+    total: int | None = None
+    max_abs: float | None = None
+    max_rel: float | None = None
+    index: str | None = None
+    expected: str | None = None
+    got: str | None = None
+    allowed: float | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """It says nothing in numbers."""
+        return self.mismatched is None and self.max_abs is None and self.max_rel is None and self.got is None
+
+    @property
+    def ratio(self) -> float | None:
+        """Share of the elements that differ."""
+        return self.mismatched / self.total if self.mismatched is not None and self.total else None
+
+
+def read_numbers(lines: Iterable[str]) -> Mismatch:
+    """The first of each number in the lines."""
+    found = Mismatch()
+    for line in lines:
+        if not any(word in line for word in _ENTRANCE):
+            continue
+        _read_line(found, line[:2000])
+    return found
+
+
+def _read_line(found: Mismatch, line: str) -> None:
+    if found.mismatched is None and (match := _ELEMENTS.search(line)):
+        found.mismatched, found.total = int(match[1]), int(match[2])
+    if found.max_abs is None and (match := _ABSOLUTE.search(line)):
+        found.max_abs = float(match[1])
+        place, allowed = _INDEX.search(line), _ALLOWED.search(line)
+        found.index = place[1] if place else None
+        found.allowed = float(allowed[1]) if allowed else None
+    if found.max_rel is None and (match := _RELATIVE.search(line)):
+        found.max_rel = float(match[1])
+    if found.got is None and (match := _SCALAR.search(line)):
+        found.expected, found.got = match[1], match[2]
+    if found.index is None and (match := _FIRST.search(line)):
+        found.index = match[1]
+
+
+def is_comparison(text: str) -> bool:
+    """The text is that of a failed comparison of values, shapes or types."""
+    return any(pattern.search(text) for pattern in TEXTS)

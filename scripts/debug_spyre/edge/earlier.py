@@ -1,0 +1,69 @@
+"""An earlier triage to compare with: a run of the session, a kept triage, or a file of any form that triage reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from debug_spyre.core.errors import BadInputError, DebugSpyreError
+from debug_spyre.core.evidence import Cluster, Evidence, evidence_from_json
+from debug_spyre.core.triage.forms import cluster_from_json
+from debug_spyre.core.triage.grouping import group
+from debug_spyre.core.triage.rules import RULES, Rule
+from debug_spyre.edge.finding_runs import find_run
+from debug_spyre.edge.logs_reader import read_logs
+from debug_spyre.edge.records import read_evidence
+from debug_spyre.edge.triages import TRIAGE_FILE, find_triage
+from debug_spyre.edge.workspace import find_checkout, logs_folder
+
+_LARGEST_JSON = 64 << 20
+
+
+def earlier_clusters(name: str, *, rules: Sequence[Rule] = RULES) -> tuple[Cluster, ...]:
+    """The clusters of what `name` means.
+
+    Raises:
+        BadInputError: nothing of that name can be read.
+    """
+    path = Path(name)
+    if path.is_dir() and (path / TRIAGE_FILE).is_file():
+        path = path / TRIAGE_FILE
+    if path.is_file():
+        return _of_file(path, rules)
+    try:
+        if name[:1] == "r" and name[1:].isdigit():
+            evidence = read_evidence(find_run(name)[0])
+            if evidence is not None:
+                return group(evidence)
+        kept = find_triage(logs_folder(find_checkout()), name)
+        return tuple(cluster_from_json(c) for c in kept.clusters)
+    except (DebugSpyreError, KeyError, ValueError):
+        pass
+    raise BadInputError(
+        f"{name!r} is neither a file nor a run nor a triage that can be read",
+        next="triage --against FILE, r3, or a folder below logs/triage",
+    )
+
+
+def _of_file(path: Path, rules: Sequence[Rule]) -> tuple[Cluster, ...]:
+    found = _of_json(path)
+    if isinstance(found, Evidence):
+        return group(found)
+    return found if found is not None else group(read_logs([path], checkout=None, rules=rules))
+
+
+def _of_json(path: Path) -> tuple[Cluster, ...] | Evidence | None:
+    """Clusters or evidence, where the file is one JSON object of ours."""
+    try:
+        if path.stat().st_size > _LARGEST_JSON:
+            return None
+        with path.open("rb") as stream:
+            if not stream.read(64).lstrip().startswith(b"{"):
+                return None
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if "clusters" in data:
+            return tuple(cluster_from_json(c) for c in data["clusters"])
+        return evidence_from_json(data) if "sources" in data else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,114 @@
+"""Running the matrix for a triage: one job under the card's lock in a folder of its own, and what is kept of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.errors import UsageError
+from debug_spyre.core.evidence import Triage
+from debug_spyre.core.triage.forms import triage_file
+from debug_spyre.core.words import FULL_MATRIX
+from debug_spyre.edge.files import write_atomically
+from debug_spyre.edge.finding_runs import new_triage_folder
+from debug_spyre.edge.interpreter import choose
+from debug_spyre.edge.jobs import JobSpec, RunRecord, follow, foreground_seconds, run_job
+from debug_spyre.edge.pytest_command import pytest_command
+from debug_spyre.edge.run_folder import run_folders_of
+from debug_spyre.edge.triages import TRIAGE_FILE
+from debug_spyre.edge.workspace import Folder, find_checkout, logs_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One run of a matrix, as far as it got."""
+
+    folder: Folder
+    record: RunRecord
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long to wait and to follow."""
+
+    foreground: float | None = None
+    wait: float | None = None
+    timeout: float | None = None
+    stall: float | None = None
+    reap: bool = False
+
+
+def run_matrix(words: Sequence[str], limits: Limits) -> Matrix:
+    """Run pytest with these words once.
+
+    Raises:
+        UsageError: a word is refused; CardBusyError: the card was not to be had; EnvironmentTroubleError: no run began.
+    """
+    checkout = find_checkout()
+    interpreter = choose(checkout)
+    argv, env = pytest_command(checkout, words, name=FULL_MATRIX, interpreter=interpreter, verb="triage")
+    folder = new_triage_folder(logs_folder(checkout))
+    spec = JobSpec(
+        folder=folder.path,
+        checkout=checkout,
+        verb="triage",
+        name=FULL_MATRIX,
+        argv=argv,
+        pytest_args=tuple(words),
+        env=env,
+        timeout=limits.timeout,
+        stall=limits.stall,
+        wait=limits.wait,
+        reap=limits.reap,
+        python=str(interpreter.python),
+        notes=(interpreter.why,) if interpreter.why else (),
+    )
+    try:
+        record = run_job(spec, foreground=foreground_seconds(limits.foreground))
+    except BaseException:
+        _tidy(folder.path)
+        raise
+    return Matrix(folder, record, tuple(words))
+
+
+def last_matrix(limits: Limits) -> Matrix:
+    """The newest matrix of this checkout, followed to its end (or for the seconds given).
+
+    Raises:
+        UsageError: there is none.
+    """
+    base = logs_folder(find_checkout()) / "triage"
+    folders = sorted((p for p in base.iterdir() if p.is_dir()), reverse=True) if base.is_dir() else []
+    for path in folders:
+        for run in reversed(list(run_folders_of(path))):
+            job = run.job()
+            if job.verb == "triage":
+                record = follow(run, foreground=foreground_seconds(limits.foreground))
+                return Matrix(Folder(path), record, job.pytest_args or ())
+    raise UsageError("no matrix was run in this checkout yet", next="debug-spyre triage tests")
+
+
+def keep(matrix: Matrix, triage: Triage) -> dict[str, Any]:
+    """Write triage.json beside the run, for `open` to take; returns what it says."""
+    data = {
+        **triage_file(triage),
+        "folder": str(matrix.folder.path),
+        "run": matrix.record.id,
+        "pytest_args": list(matrix.words),
+    }
+    text = json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    write_atomically(matrix.folder.path / TRIAGE_FILE, text)
+    return data
+
+
+def _tidy(folder: Path) -> None:
+    """A folder in which no run began is taken away; anything in it stays."""
+    for path in (folder / "runs", folder):
+        try:
+            path.rmdir()
+        except OSError:
+            return

@@ -1,0 +1,133 @@
+"""triage: run the matrix once, or read logs that anybody made, and print the clusters with what to type next."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.errors import EnvironmentTroubleError, Exit, UsageError
+from debug_spyre.core.evidence import Evidence, Triage
+from debug_spyre.core.triage.forms import triage_to_json
+from debug_spyre.core.triage.grouping import group
+from debug_spyre.core.triage.markdown import markdown
+from debug_spyre.core.triage.trend import trend
+from debug_spyre.core.triage.words import say
+from debug_spyre.core.words import RunStatus
+from debug_spyre.edge.earlier import earlier_clusters
+from debug_spyre.edge.logs_reader import read_logs
+from debug_spyre.edge.rules_file import all_rules
+from debug_spyre.edge.workspace import find_checkout
+from debug_spyre.verbs.answer import answer, warn
+from debug_spyre.verbs.verb import Verb
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.usage = "debug-spyre triage [PYTEST-ARGS] | triage --from FILE... | triage --last"
+    parser.add_argument("--from", dest="logs", nargs="+", metavar="FILE", help="read these logs; needs no card")
+    parser.add_argument(
+        "--last", action="store_true", help="the matrix that was run last: follow it, then its clusters"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown, for a CI step summary")
+    parser.add_argument("--rules", metavar="FILE", help="a TOML file with rules of your own; they are asked first")
+    parser.add_argument("--against", metavar="RUN|FILE", help="say which clusters are new, gone or changed since then")
+    parser.add_argument("--foreground", type=float, metavar="S", help="follow the run for S seconds, then answer 79")
+    parser.add_argument("--timeout", type=float, metavar="S", help="end the run after S seconds (default: never)")
+    parser.add_argument("--stall", type=float, metavar="S", help="end it after S seconds of silence")
+    parser.add_argument("--reap", action="store_true", help="end your own processes that hold the card past our lock")
+    waiting = parser.add_mutually_exclusive_group()
+    waiting.add_argument("--wait", type=float, metavar="S", help="wait up to S seconds for the card")
+    waiting.add_argument("--no-wait", action="store_true", help="answer 75 at once where the card is busy")
+
+
+def _triage(args: Namespace) -> int:
+    rules = all_rules(Path(args.rules) if args.rules else None)
+    if not args.logs:
+        return _run(args, rules)
+    if args.pytest_args:
+        raise UsageError(
+            f"--from reads logs and runs nothing, so {shlex.join(args.pytest_args)} has no meaning",
+            next="debug-spyre triage --from FILE...",
+        )
+    evidence = read_logs([Path(p) for p in args.logs], checkout=_checkout(), rules=rules)
+    triage = _compared(Triage(evidence, group(evidence)), args, rules)
+    logs = shlex.join(args.logs)
+    _answer(args, triage, next_command=_open_command(triage, f" --from {logs}"), more={})
+    return int(Exit.YES)
+
+
+def _run(args: Namespace, rules: Sequence[Any]) -> int:
+    from debug_spyre.edge import matrix_run
+
+    limits = matrix_run.Limits(
+        foreground=args.foreground,
+        wait=0.0 if args.no_wait else args.wait,
+        timeout=args.timeout,
+        stall=args.stall,
+        reap=args.reap,
+    )
+    matrix = matrix_run.last_matrix(limits) if args.last else matrix_run.run_matrix(args.pytest_args, limits)
+    record = matrix.record
+    if record.status is RunStatus.RUNNING:
+        lines = [f"run {record.id} still runs: {record.output}", "next: debug-spyre triage --last"]
+        answer(lines, {"status": "running", "run": record.id, "folder": str(matrix.folder.path)}, as_json=args.json)
+        return int(Exit.RUNNING)
+    evidence = record.evidence or Evidence(sources=(str(record.output),), counts=None, complete=False)
+    evidence = replace(evidence, warnings=tuple(dict.fromkeys((*evidence.warnings, *record.warnings))))
+    triage = _compared(Triage(evidence, group(evidence)), args, rules)
+    kept = matrix_run.keep(matrix, triage)
+    _answer(
+        args,
+        triage,
+        next_command=_open_command(triage, ""),
+        more={
+            "folder": kept["folder"],
+            "run": kept["run"],
+            "pytest_args": kept["pytest_args"],
+            "output": str(record.output),
+        },
+    )
+    return _status(record.exit_status(), triage)
+
+
+def _status(status: int, triage: Triage) -> int:
+    """Pytest's failing tests are what a triage looks for; anything worse is said with the run's own status."""
+    return int(Exit.YES) if status in {0, 1} and triage.evidence.counts is not None else status
+
+
+def _compared(triage: Triage, args: Namespace, rules: Sequence[Any]) -> Triage:
+    if not args.against:
+        return triage
+    return replace(triage, trend=trend(triage.clusters, earlier_clusters(args.against, rules=rules)))
+
+
+def _answer(args: Namespace, triage: Triage, *, next_command: str, more: dict[str, Any]) -> None:
+    if args.markdown and not args.json:
+        answer(markdown(triage).rstrip("\n"), {}, as_json=False)
+        return
+    lines = say(triage, next_command=next_command)
+    if more.get("output"):
+        lines.append(f"output: {more['output']}")
+    answer(lines, {**triage_to_json(triage), **more}, as_json=args.json)
+
+
+def _open_command(triage: Triage, source: str) -> str:
+    named = next((c for c in triage.clusters if any(c.nodeids)), None)
+    if named is None:
+        return "debug-spyre doctor"
+    return f"debug-spyre open {named.slug} --cluster {named.id}{source}"
+
+
+def _checkout() -> Path | None:
+    try:
+        return find_checkout()
+    except EnvironmentTroubleError:
+        warn("not in a git checkout: which fallbacks it accepts is not known")
+        return None
+
+
+VERBS = {"triage": Verb(_arguments, _triage, "debug-spyre triage --from ci.log --json", rest="pytest_args")}
