@@ -1,0 +1,174 @@
+"""The queue's rules: its order, when a row may start, and what a verdict needs.
+
+One row is in progress at a time, none before there is a baseline, and no verdict without something that was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from debug_spyre.core import events as ev
+from debug_spyre.core.claim import shell_word
+from debug_spyre.core.errors import RefusedError, UsageError
+from debug_spyre.core.session import Hypothesis, Run, Session
+from debug_spyre.core.words import BASELINE, HypothesisStatus, Status
+
+TEST_CLASSES = ("probe", "code-change", "full-run")
+CONFIDENCES = ("high", "medium", "low")
+CHEAP_SECONDS = 60.0
+FEW_ROWS = 3
+MOST_LINES = 10
+LINE_WIDTH = 300
+
+
+def rank(row: Hypothesis) -> tuple[bool, int, bool, float, int]:
+    """Sort key: confident and within a minute first; code changes and full runs later; ties by the evidence's support."""
+    slow = row.test_class != "probe" or (row.cost_seconds or 0.0) > CHEAP_SECONDS
+    confidence = CONFIDENCES.index(row.confidence) if row.confidence in CONFIDENCES else 1
+    return slow, confidence, not row.reason, row.cost_seconds or 0.0, row.number
+
+
+def in_order(rows: Iterable[Hypothesis]) -> list[Hypothesis]:
+    """The row in progress, the queued ones by rank, then the concluded ones, newest last."""
+    stages = {HypothesisStatus.IN_PROGRESS: 0, HypothesisStatus.QUEUED: 1}
+    return sorted(
+        rows, key=lambda row: (stages.get(row.status, 2), rank(row) if not row.is_concluded else (row.number,))
+    )
+
+
+def nothing_explains(session: Session) -> bool:
+    """Every row is tested and none was confirmed: the next tier of experiments is due."""
+    rows = session.hypotheses
+    return (
+        bool(rows)
+        and all(h.is_concluded for h in rows)
+        and not any(h.status is HypothesisStatus.CONFIRMED for h in rows)
+    )
+
+
+def check_open(session: Session) -> None:
+    """The session is being worked on.
+
+    Raises:
+        RefusedError: it is closed.
+    """
+    if session.status is not Status.INVESTIGATING:
+        raise RefusedError(
+            f"session {session.stem} is {session.status}", next=f"debug-spyre reopen REASON --session {session.stem}"
+        )
+
+
+def row_of(session: Session, number: int) -> Hypothesis:
+    """The row with that number.
+
+    Raises:
+        UsageError: there is none.
+    """
+    row = session.hypothesis(number)
+    if row is None:
+        have = f"rows 1 to {len(session.hypotheses)}" if session.hypotheses else "no rows"
+        raise UsageError(f"there is no row {number}: the queue has {have}", next="debug-spyre hypothesis list")
+    return row
+
+
+def next_number(session: Session) -> int:
+    """The number that a new row gets."""
+    return max((h.number for h in session.hypotheses), default=0) + 1
+
+
+def check_new(session: Session, text: str) -> None:
+    """The text is not in the queue already.
+
+    Raises:
+        RefusedError: an open row says the same.
+    """
+    same = next((h for h in session.hypotheses if not h.is_concluded and _plain(h.text) == _plain(text)), None)
+    if same is not None:
+        raise RefusedError(f"row {same.number} says that already", next="debug-spyre hypothesis list")
+
+
+def check_start(session: Session, row: Hypothesis) -> None:
+    """The row may be tested now.
+
+    Raises:
+        RefusedError: there is no baseline, another row is in progress, or this one is concluded.
+    """
+    check_open(session)
+    if not any(run.is_finished and run.valid for run in session.named_runs(BASELINE)):
+        probe = shell_word(session.probe) if session.probe else "NODEID"
+        raise RefusedError(
+            "no hypothesis is tested before there is a baseline of the probe",
+            next=f"debug-spyre run --as baseline {probe}",
+        )
+    busy = session.in_progress
+    if busy is not None and busy.number != row.number:
+        raise RefusedError(
+            f"row {busy.number} is in progress: {busy.text[:80]}",
+            next=f"debug-spyre hypothesis conclude {busy.number} VERDICT SENTENCE",
+        )
+    if busy is not None or row.status not in {HypothesisStatus.QUEUED, HypothesisStatus.INCONCLUSIVE}:
+        following = "conclude" if busy is not None else "add"
+        raise RefusedError(f"row {row.number} is {row.status}", next=f"debug-spyre hypothesis {following} --help")
+
+
+def experiments_since_start(events: Sequence[ev.Event], session: Session, number: int) -> tuple[tuple[str, ...], bool]:
+    """(finished valid runs that test this row, whether anything at all was done) since the row was started."""
+    begun = max((e.seq for e in events if isinstance(e, ev.HypothesisStarted) and e.number == number), default=0)
+    ended = [e.run for e in events if isinstance(e, ev.RunFinished) and e.seq > begun]
+    runs = tuple(r for r in ended if _tests(session.runs.get(r), number))
+    by_hand = any(
+        isinstance(e, ev.ExperimentNoted | ev.ReportMade) and e.seq > begun and e.hypothesis in {None, number}
+        for e in events
+    )
+    return runs, bool(runs) or by_hand
+
+
+def _tests(run: Run | None, number: int) -> bool:
+    return run is not None and run.valid and run.hypothesis in {None, number}
+
+
+def check_conclude(
+    events: Sequence[ev.Event], session: Session, row: Hypothesis, named: Sequence[str]
+) -> tuple[str, ...]:
+    """The runs that show the verdict: those named, else those since the row was started.
+
+    Raises:
+        RefusedError: the row is not in progress, or nothing was done since; UsageError: a run that is none.
+    """
+    check_open(session)
+    if row.status is not HypothesisStatus.IN_PROGRESS:
+        raise RefusedError(
+            f"row {row.number} is {row.status}, not in progress", next=f"debug-spyre hypothesis start {row.number}"
+        )
+    runs, anything = experiments_since_start(events, session, row.number)
+    for name in named:
+        run = session.runs.get(name)
+        if run is None or not run.is_finished:
+            raise UsageError(
+                f"{name} is no finished run of this session",
+                next=f"debug-spyre wait {name}" if run else "debug-spyre status",
+            )
+    if not anything:
+        raise RefusedError(
+            f"nothing was run since row {row.number} was started, so there is nothing to conclude",
+            next=row.command or row.test,
+        )
+    return tuple(dict.fromkeys(named)) or runs
+
+
+def check_excerpt(lines: Sequence[str]) -> tuple[str, ...]:
+    """At most ten lines, each of a length that a page can bear.
+
+    Raises:
+        UsageError: more.
+    """
+    if len(lines) > MOST_LINES:
+        raise UsageError(
+            f"an excerpt has at most {MOST_LINES} lines, not {len(lines)}",
+            next="debug-spyre hypothesis conclude N VERDICT SENTENCE --run R --lines A-B",
+        )
+    return tuple(line[:LINE_WIDTH] for line in lines)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().split())

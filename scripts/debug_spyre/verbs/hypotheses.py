@@ -1,0 +1,362 @@
+"""hypothesis: the queue. Rows are written down first, tested one at a time, and each ends with what was seen."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core import events as ev
+from debug_spyre.core import queue
+from debug_spyre.core.claim import shell_word
+from debug_spyre.core.errors import BadInputError, RefusedError, UsageError
+from debug_spyre.core.fold import fold
+from debug_spyre.core.seeds import Seed, Situation, seeds
+from debug_spyre.core.session import Hypothesis, Session
+from debug_spyre.core.words import BASELINE, FULL_MATRIX, VERDICTS, HypothesisStatus
+from debug_spyre.edge.kept import load_evidence
+from debug_spyre.edge.workspace import Folder, load_session
+from debug_spyre.verbs.answer import answer, warn
+from debug_spyre.verbs.here import add_session_argument, after_change, the_session
+from debug_spyre.verbs.verb import Verb
+
+WIDTH = 96
+SHOWN = 8
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=type(parser))
+    add = actions.add_parser("add", help="queue a row before anything is tested")
+    add.add_argument("text", help="the hypothesis or fix, one sentence")
+    add.add_argument("--test", required=True, metavar="COMMAND", help="how to test it")
+    add.add_argument("--class", dest="test_class", choices=queue.TEST_CLASSES, default="probe")
+    add.add_argument("--cost", type=float, metavar="S", help="what the test takes, in seconds")
+    add.add_argument("--confidence", choices=queue.CONFIDENCES, default="medium")
+    add.add_argument("--reason", metavar="TEXT", help="what in the evidence makes it plausible")
+    seed = actions.add_parser("seed", help="the starter set, as far as the evidence supports it")
+    seed.add_argument("--dry-run", action="store_true", help="show it, queue nothing")
+    start = actions.add_parser("start", help="a row in progress, with the command that is about to run")
+    start.add_argument("number", nargs="?", type=int, metavar="N", help="the row (default: the first in rank)")
+    start.add_argument("--command", metavar="COMMAND", help="what is about to run (default: the row's test)")
+    conclude = actions.add_parser("conclude", help="the verdict: one sentence, at most ten lines of evidence")
+    conclude.add_argument("number", type=int, metavar="N")
+    conclude.add_argument("verdict", choices=[v.value for v in VERDICTS])
+    conclude.add_argument("sentence")
+    conclude.add_argument(
+        "--run", action="append", default=[], metavar="R", help="the run that shows it (default: since start)"
+    )
+    excerpt = conclude.add_mutually_exclusive_group()
+    excerpt.add_argument("--lines", metavar="A-B", help="these lines of the run's output")
+    excerpt.add_argument("--excerpt", metavar="TEXT", help="the lines themselves")
+    drop = actions.add_parser("drop", help="off the queue untested, with the reason")
+    drop.add_argument("number", type=int, metavar="N")
+    drop.add_argument("reason")
+    listed = actions.add_parser("list", help="the rows in the order in which to test them")
+    for action in (add, seed, start, conclude, drop, listed):
+        add_session_argument(action)
+
+
+def _hypothesis(args: Namespace) -> int:
+    return _ACTIONS[args.action](args)
+
+
+def _add(args: Namespace) -> int:
+    if not args.text.strip() or not args.test.strip():
+        raise UsageError("a row needs a sentence and a test", next="debug-spyre hypothesis add TEXT --test COMMAND")
+    if args.cost is not None and not 0 <= args.cost < 1e9:
+        raise UsageError(f"--cost {args.cost} is no number of seconds", next="debug-spyre hypothesis add --help")
+
+    def row(session: Session) -> list[ev.Event]:
+        queue.check_open(session)
+        queue.check_new(session, args.text)
+        return [
+            ev.HypothesisAdded(
+                number=queue.next_number(session),
+                text=args.text.strip(),
+                test=args.test.strip(),
+                test_class=args.test_class,
+                cost_seconds=args.cost,
+                confidence=args.confidence,
+                reason=args.reason,
+            )
+        ]
+
+    return _change(args, row, lambda s: [f"row {s.hypotheses[-1].number} queued", _place(s, s.hypotheses[-1])])
+
+
+def _seed(args: Namespace) -> int:
+    folder = the_session(args)
+    session = load_session(folder)
+    queue.check_open(session)
+    proposed = seeds(_situation(folder, session))
+    if args.dry_run:
+        lines = [_say_seed(seed) for seed in proposed] or ["the evidence supports nothing"]
+        answer(lines, {"session": folder.stem, "seeds": [_seed_json(s) for s in proposed]}, as_json=args.json)
+        return 0
+
+    def rows(now: Session) -> list[ev.Event]:
+        number, known = queue.next_number(now), {h.text for h in now.hypotheses}
+        fresh = [seed for seed in proposed if seed.text not in known]
+        return [_seed_event(seed, number + i) for i, seed in enumerate(fresh)]
+
+    before = len(session.hypotheses)
+    return _change(args, rows, lambda s: _say_seeded(s, len(s.hypotheses) - before), folder=folder)
+
+
+def _start(args: Namespace) -> int:
+    def begin(session: Session) -> list[ev.Event]:
+        number = args.number if args.number is not None else _first(session)
+        row = queue.row_of(session, number)
+        queue.check_start(session, row)
+        command = (args.command or row.test).strip()
+        return [ev.HypothesisStarted(number=row.number, command=command)]
+
+    def says(session: Session) -> list[str]:
+        row = session.in_progress
+        if row is None:
+            return ["no row is in progress"]
+        return [f"row {row.number} in progress: {row.text[:200]}", f"  next: {row.command}"]
+
+    code = _change(args, begin, says)
+    rows = len(load_session(the_session(args)).hypotheses)
+    if rows < queue.FEW_ROWS:
+        warn(f"{rows} rows are few: write down every plausible one first (debug-spyre hypothesis seed)")
+    return code
+
+
+def _conclude(args: Namespace) -> int:
+    folder = the_session(args)
+    if not args.sentence.strip():
+        raise UsageError(
+            "a verdict needs a sentence", next=f"debug-spyre hypothesis conclude {args.number} {args.verdict} TEXT"
+        )
+
+    def end(known: tuple[ev.Event, ...]) -> list[ev.Event]:
+        session = fold(known)
+        row = queue.row_of(session, args.number)
+        runs = queue.check_conclude(known, session, row, args.run)
+        excerpt = queue.check_excerpt(_excerpt(args, folder, session, runs))
+        return [
+            ev.HypothesisConcluded(
+                number=row.number, verdict=args.verdict, sentence=args.sentence.strip(), excerpt=excerpt, runs=runs
+            )
+        ]
+
+    def says(session: Session) -> list[str]:
+        row = queue.row_of(session, args.number)
+        shown = f" ({', '.join(row.runs)})" if row.runs else ""
+        return [f"row {row.number} {row.status}{shown}", *_following(session)]
+
+    folder.journal.append_with(end)
+    return _finish(args, folder, says)
+
+
+def _drop(args: Namespace) -> int:
+    if not args.reason.strip():
+        raise UsageError("a row is dropped with a reason", next=f"debug-spyre hypothesis drop {args.number} REASON")
+
+    def off(session: Session) -> list[ev.Event]:
+        queue.check_open(session)
+        row = queue.row_of(session, args.number)
+        if row.is_concluded:
+            raise RefusedError(f"row {row.number} is {row.status} already", next="debug-spyre hypothesis list")
+        return [ev.HypothesisDropped(number=row.number, reason=args.reason.strip())]
+
+    return _change(args, off, lambda s: [f"row {args.number} dropped", *_following(s)])
+
+
+def _list(args: Namespace) -> int:
+    folder = the_session(args)
+    session = load_session(folder)
+    rows = queue.in_order(session.hypotheses)
+    lines = [_say_row(row) for row in rows] or ["the queue is empty", "  next: debug-spyre hypothesis seed"]
+    answer([*lines, *(_following(session) if rows else [])], _json(folder, session), as_json=args.json)
+    return 0
+
+
+_ACTIONS = {"add": _add, "seed": _seed, "start": _start, "conclude": _conclude, "drop": _drop, "list": _list}
+
+
+def _change(args: Namespace, make: Any, says: Any, *, folder: Folder | None = None) -> int:
+    """Check and record in one step under the journal's lock, then render and answer."""
+    folder = folder or the_session(args)
+    folder.journal.append_with(lambda known: make(fold(known)))
+    return _finish(args, folder, says)
+
+
+def _finish(args: Namespace, folder: Folder, says: Any) -> int:
+    session = load_session(folder)
+    after_change(folder)
+    answer(says(session), _json(folder, session), as_json=args.json)
+    return 0
+
+
+def _json(folder: Folder, session: Session) -> dict[str, Any]:
+    return {
+        "session": folder.stem,
+        "status": str(session.status),
+        "hypotheses": [
+            {
+                "number": row.number,
+                "text": row.text,
+                "test": row.test,
+                "class": row.test_class,
+                "cost_seconds": row.cost_seconds,
+                "confidence": row.confidence,
+                "reason": row.reason,
+                "origin": row.origin,
+                "status": str(row.status),
+                "command": row.command,
+                "outcome": row.outcome,
+                "excerpt": list(row.excerpt),
+                "runs": list(row.runs),
+            }
+            for row in queue.in_order(session.hypotheses)
+        ],
+        "nothing_explains": queue.nothing_explains(session),
+    }
+
+
+def _situation(folder: Folder, session: Session) -> Situation:
+    alone = session.last_run(BASELINE)
+    wide = session.last_run(FULL_MATRIX)
+    kept = load_evidence(folder, [run for run in (alone, wide) if run])
+    first = kept.get(alone.id) if alone else None
+    second = kept.get(wide.id) if wide else None
+    evidence = first or second
+    if evidence is None:
+        raise RefusedError(
+            "there is no evidence yet to propose from",
+            next=f"debug-spyre run --as baseline {shell_word(session.probe or 'NODEID')}",
+        )
+    members = tuple(m.nodeid for m in session.members)
+    return Situation(
+        evidence=evidence,
+        probe=session.probe or (members[0] if members else "NODEID"),
+        members=members,
+        cluster=session.cluster or {},
+        matrix=second,
+        seconds=alone.seconds if alone else None,
+    )
+
+
+def _seed_event(seed: Seed, number: int) -> ev.HypothesisAdded:
+    return ev.HypothesisAdded(
+        number=number,
+        text=seed.text,
+        test=seed.test,
+        test_class=seed.test_class,
+        cost_seconds=seed.cost_seconds,
+        confidence=seed.confidence,
+        reason=seed.reason,
+        origin="seed",
+    )
+
+
+def _seed_json(seed: Seed) -> dict[str, Any]:
+    return {
+        "rule": seed.rule,
+        "text": seed.text,
+        "test": seed.test,
+        "class": seed.test_class,
+        "cost_seconds": seed.cost_seconds,
+        "confidence": seed.confidence,
+        "reason": seed.reason,
+    }
+
+
+def _excerpt(args: Namespace, folder: Folder, session: Session, runs: Sequence[str]) -> Sequence[str]:
+    if args.excerpt is not None:
+        return [line for line in args.excerpt.splitlines() if line.strip()]
+    if args.lines is not None:
+        return _lines_of(args, folder, session, runs)
+    last = session.runs.get(runs[-1]) if runs else None
+    return last.digest[: queue.MOST_LINES] if last else ()
+
+
+def _lines_of(args: Namespace, folder: Folder, session: Session, runs: Sequence[str]) -> list[str]:
+    first, _, last = args.lines.partition("-")
+    if not (first.isdigit() and (last.isdigit() or not last)) or int(first) < 1 or int(last or first) < int(first):
+        raise UsageError(f"--lines {args.lines!r} is not A-B", next="debug-spyre hypothesis conclude --help")
+    if len(runs) != 1:
+        raise UsageError("--lines needs the one run that it means", next=f"… --run R --lines {args.lines}")
+    path = folder.path / session.runs[runs[0]].output
+    begin, end = int(first), int(last or first)
+    found = []
+    try:
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                if number > min(end, begin + queue.MOST_LINES):
+                    break
+                if number >= begin:
+                    found.append(line.decode("utf-8", "replace").rstrip("\r\n"))
+    except OSError as error:
+        raise BadInputError(f"cannot read {path}: {error.strerror}", next="debug-spyre status") from error
+    if not found:
+        raise UsageError(f"{Path(path).name} has no line {begin}", next="debug-spyre hypothesis conclude --help")
+    return found
+
+
+def _first(session: Session) -> int:
+    rows = queue.in_order(session.queued)
+    if not rows:
+        raise RefusedError("no row is queued", next="debug-spyre hypothesis add TEXT --test COMMAND")
+    return rows[0].number
+
+
+def _following(session: Session) -> list[str]:
+    if queue.nothing_explains(session):
+        return [
+            "every row is tested and none explains the failure: name the next tier (instrument torch-spyre, escalate)",
+            "  next: debug-spyre hypothesis add TEXT --test COMMAND, or debug-spyre close blocked --next TEXT",
+        ]
+    row = session.in_progress
+    if row is not None:
+        return [f"  next: {(row.command or row.test)[:WIDTH]}"]
+    if session.queued:
+        return [f"  next: debug-spyre hypothesis start {_first(session)}"]
+    return ["  next: debug-spyre validate" if session.hypotheses else "  next: debug-spyre hypothesis seed"]
+
+
+def _say_row(row: Hypothesis) -> str:
+    if row.is_concluded:
+        return _clip(f"{row.number:>3} {row.status}: {row.text} -- {row.outcome}")
+    cost = "?" if row.cost_seconds is None else f"{row.cost_seconds:g} s"
+    mark = "> " if row.status is HypothesisStatus.IN_PROGRESS else ""
+    return _clip(f"{row.number:>3} {mark}{row.confidence}, {row.test_class}, {cost}: {row.text}")
+
+
+def _say_seed(seed: Seed) -> str:
+    cost = "?" if seed.cost_seconds is None else f"{seed.cost_seconds:g} s"
+    return f"{_clip(f'{seed.confidence}, {seed.test_class}, {cost}: {seed.text}')}\n    {_clip(seed.reason)}\n    {seed.test}"
+
+
+def _say_seeded(session: Session, added: int) -> list[str]:
+    if not added:
+        return ["nothing new: the queue has what the evidence supports", *_following(session)]
+    rows = queue.in_order(session.queued)
+    lines = [f"{added} rows queued, in this order:", *(_clip(_say_row(row), 68) for row in rows[:5])]
+    if len(rows) > 5:
+        lines.append(f"    and {len(rows) - 5} more (debug-spyre hypothesis list)")
+    return [*lines, *_following(session)]
+
+
+def _place(session: Session, row: Hypothesis) -> str:
+    rows = queue.in_order(session.queued)
+    at = [r.number for r in rows].index(row.number) + 1
+    return f"  {at} of {len(rows)} in rank" if len(rows) > 1 else "  it is the only one: write down the others too"
+
+
+def _clip(text: str, width: int = WIDTH) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+VERBS = {
+    "hypothesis": Verb(
+        _arguments,
+        _hypothesis,
+        "debug-spyre hypothesis conclude 2 ruled-out 'the layout is contiguous on both sides' --run r4 --lines 12-15",
+    )
+}
