@@ -6,7 +6,7 @@ import types
 from .constants import DEVICE_NAME
 
 __version__ = "0.0.1"
-_loaded = False
+_state = {"loaded": False}
 
 
 def _device_module():
@@ -42,10 +42,9 @@ def _last_diagnostic_report():
 
 def _autoload():
     """Make the device known to torch; called by torch's entry point and by an import of this package, once."""
-    global _loaded
-    if _loaded:
+    if _state["loaded"]:
         return
-    _loaded = True
+    _state["loaded"] = True
     from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
     _setup_privateuseone_for_python_backend(DEVICE_NAME, backend_module=_device_module())

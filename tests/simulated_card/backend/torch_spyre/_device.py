@@ -1,6 +1,6 @@
 """The device file: one process holds it from its first device op until it ends, and so do children that inherit the descriptor."""
 
-import datetime
+import datetime as dt
 import fcntl
 import json
 import os
@@ -42,7 +42,7 @@ def ras(name, *, category, code, description, message, **more):
         **more,
     }
     text = json.dumps(event, sort_keys=True, separators=(",", ":"))
-    stamp = datetime.datetime.now().strftime("%d.%m.%Y %H:%M:%S.%f")
+    stamp = dt.datetime.now().strftime("%d.%m.%Y %H:%M:%S.%f")
     print(f"[unspecified]  ERRR {stamp} [{'ras_base.hpp':>30}:  74] {text}", file=sys.stderr, flush=True)
     return text
 

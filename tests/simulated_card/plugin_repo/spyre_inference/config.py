@@ -16,24 +16,23 @@ class CompilationMode(enum.IntEnum):
     STOCK_TORCH_COMPILE = 1
 
 
-_chosen: CompilationMode | None = None
+_chosen: list[CompilationMode | None] = [None]
 
 
 @contextlib.contextmanager
 def compilation(mode: CompilationMode | None):
     """Use this mode for layers that are made in the block."""
-    global _chosen
-    before, _chosen = _chosen, mode
+    _chosen.append(mode)
     try:
         yield
     finally:
-        _chosen = before
+        _chosen.pop()
 
 
 def current_mode() -> CompilationMode | None:
     """The mode that was chosen here, else vLLM's, else none."""
-    if _chosen is not None:
-        return _chosen
+    if _chosen[-1] is not None:
+        return _chosen[-1]
     try:
         from vllm.config import get_current_vllm_config
     except ImportError:

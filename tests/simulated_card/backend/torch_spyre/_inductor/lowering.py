@@ -136,7 +136,7 @@ def _how(target):
         return "device"
     if _is_view(target):
         return "view"
-    if target in spyre_lowerings or target.name() in eager.compiled_names:
+    if target in spyre_lowerings or target.name() in eager.graph_names:
         return "host"
     return "device"
 

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import threading
 import types
 
 import torch
@@ -35,8 +36,14 @@ def _own_code(op):
     return types.FunctionType(code, call.__globals__, name, call.__defaults__, call.__closure__)
 
 
-@functools.cache
+_limits = threading.local()
+
+
 def _raise_limit():
+    """Past dynamo's limit a kernel would call itself; a value set in one thread is not seen in another."""
+    if getattr(_limits, "raised", False):
+        return
+    _limits.raised = True
     import torch._dynamo
 
     config = torch._dynamo.config
@@ -54,8 +61,8 @@ def compile_once(target, *, dynamic=False):
             from torch_spyre._inductor import direct
 
             return direct.call(op, args, kwargs)
+        _raise_limit()
         if "fn" not in made:
-            _raise_limit()
             wanted = dynamic or (None if limits.has("recompile_per_shape") else True)
             made["fn"] = torch.compile(_own_code(op), dynamic=False if wanted is None else wanted)
         with torch.no_grad():

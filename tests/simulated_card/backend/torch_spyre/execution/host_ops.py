@@ -78,7 +78,7 @@ IMPLEMENTATIONS = {
     "spyre::silu": F.silu,
     "spyre::gelu": lambda x, approximate="none": F.gelu(x, approximate=approximate),
     "spyre::softplus": lambda x, beta=1.0, threshold=20.0: F.softplus(x, beta, threshold),
-    "spyre::clamp": lambda x, low, high: torch.clamp(x, low, high),
+    "spyre::clamp": torch.clamp,
     "spyre::rms_norm": rms_norm,
     "spyre::layer_norm": lambda x, shape, w=None, b=None, eps=1e-5: F.layer_norm(x, shape, w, b, eps),
     "spyre::copy_from_d2d": copy_into,

@@ -7,7 +7,8 @@ from torch_spyre.execution.compile_once import compile_once
 from torch_spyre.execution.launch import entered
 
 aten = torch._ops.ops.aten
-compiled_names = set()
+compiled_names = set()  # overloads with a kernel of their own
+graph_names = set()  # what the card carries out inside a graph
 
 COMPILED_OPS = [
     aten.mm,
@@ -110,7 +111,7 @@ def register_torch_compile_kernel(ops):
             source = _functional(overload) if stores else overload
             if source is None or overload._schema.is_mutable and not stores:
                 continue
-            compiled_names.add(source.name())
+            graph_names.add(source.name())
             compiled_names.add(overload.name())
             torch.library.register_kernel(overload.name(), ["spyre"], _kernel(overload, source, stores))
 
@@ -124,7 +125,7 @@ def register_inplace_kernels(ops):
             continue
         for overload in overloads_of(getattr(aten, name)):
             source = _functional(overload)
-            if source is not None and source.name() in compiled_names:
+            if source is not None and source.name() in graph_names:
                 torch.library.register_kernel(overload.name(), ["spyre"], _kernel(overload, source, "self"))
 
 

@@ -76,7 +76,7 @@ def resize_(self, size, *, memory_format=None):
     shape = torch.empty(size, device="meta", dtype=self.dtype)
     storage = self.untyped_storage()
     if (shape.numel() + self.storage_offset()) * self.element_size() > storage.nbytes():
-        bigger = empty(size, dtype=self.dtype)
+        bigger = torch.empty(size, dtype=self.dtype, device="spyre")
         _C.to_host(bigger).view(-1)[: self.numel()].copy_(_C.to_host(self).reshape(-1))
         return self.set_(bigger.untyped_storage(), 0, bigger.size(), bigger.stride())
     return self.set_(storage, self.storage_offset(), shape.size(), shape.stride())
@@ -142,7 +142,7 @@ def _copy_from(self, dst, non_blocking=False):
 def _copy_from_and_resize(self, dst):
     if dst.shape != self.shape:
         dst.resize_(self.shape)
-    return _copy_from(self, dst)
+    return aten._copy_from(self, dst)
 
 
 # Resolving a conj or neg view copies from that view; without these it would call itself until the stack ends.

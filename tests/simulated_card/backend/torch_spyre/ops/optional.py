@@ -10,7 +10,7 @@ aten = torch._ops.ops.aten
 
 
 def _kernel(name, op):
-    eager.compiled_names.add(name)
+    eager.graph_names.add(name)
     torch.library.register_kernel(name, ["spyre"])(compile_once(op))
 
 

@@ -1,6 +1,6 @@
 """First-failure reports: with TORCH_SPYRE_FFDC=1 each failure of the compiler or the card leaves a small JSON file."""
 
-import datetime
+import datetime as dt
 import getpass
 import json
 import os
@@ -42,7 +42,7 @@ def report(category, error):
 def _write(category, error, started):
     import torch
 
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     content = {
         "metadata": {"schema_version": "1.0", "timestamp": now.isoformat(), "pid": os.getpid()},
         "failure": {
