@@ -1001,13 +1001,10 @@ def is_plain(expression: str) -> bool:
 
 
 def is_broad_filter(text: str) -> bool:
-    """-W error for all user warnings or all warnings."""
-    return text.replace(" ", "").split(":")[0] == "error" and text.replace(" ", "").rstrip(":") in (
-        "error",
-        "error::UserWarning",
-        "error::Warning",
-        "error::builtins.UserWarning",
-    )
+    """A filter that makes an error of every user warning, or of every warning of a wide class."""
+    action, _, rest = text.replace(" ", "").partition(":")
+    category = (rest.split(":") + ["", ""])[1]
+    return action == "error" and category in ("UserWarning", "Warning", "builtins.UserWarning")
 
 
 def parallel(arguments: list[str], world: World) -> Finding:

@@ -83,7 +83,7 @@ BROKEN = [
     ("k-raw", "uv run pytest t.py -k 'kv=256'", "deny", "R3", "debug-spyre triage t.py"),
     ("k-inner", "debug-spyre exec -- pytest -k 'a(b' t.py", "deny", "R3", "node ids"),
     ("w-user", "debug-spyre run -W error::UserWarning t.py", "deny", "R4", "run --fallback-as-error t.py"),
-    ("w-all", "debug-spyre run -Werror t.py", "deny", "R4", "--fallback-as-error"),
+    ("w-all", "debug-spyre run -Werror::Warning t.py", "deny", "R4", "--fallback-as-error"),
     ("w-raw", "uv run pytest t.py -W error::UserWarning", "deny", "R4", "triage t.py --fallback-as-error"),
     # P3
     ("commit", "git commit -am 'x'", "ask", "P3", "commit"),
