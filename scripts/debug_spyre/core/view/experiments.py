@@ -1,0 +1,322 @@
+"""Section 4: the experiment log, newest first, one entry a run or noted experiment; older entries are short.
+
+Every entry says which row it tests or that it is unattributed, and where its whole output lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from debug_spyre.core.concerns import unattributed
+from debug_spyre.core.session import Note, Run
+from debug_spyre.core.view.frame import Frame, Link, Tail, Word, scope_words
+from debug_spyre.core.view.heading import counts_word
+from debug_spyre.core.view.moments import Moment, between, duration
+from debug_spyre.core.view.pictures import Picture
+from debug_spyre.core.view.queue_rows import status_word
+from debug_spyre.core.view.text import Piece, clip, count, one_line, size
+from debug_spyre.core.view.timeline import timeline_picture
+from debug_spyre.core.words import RunStatus
+
+WHOLE_ENTRIES = 40  # the newest are shown in full
+OPEN_ENTRIES = 2  # of these the newest have their output open
+TAIL_LINES, LINE_WIDTH = 14, 240
+COMMAND_WIDTH, SHORT_COMMAND = 4000, 110
+MOST_WARNINGS = 6
+_CSS = {
+    RunStatus.PASSED: "passed",
+    RunStatus.FAILED: "failed",
+    RunStatus.RUNNING: "running",
+    RunStatus.TIMEOUT: "late",
+    RunStatus.STALLED: "late",
+    RunStatus.INVALID: "unknown",
+    RunStatus.LOST: "unknown",
+    RunStatus.INTERRUPTED: "skipped",
+    RunStatus.BUSY: "skipped",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """One line of output; `css` marks what bears the load."""
+
+    text: str
+    css: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the log."""
+
+    id: str
+    seq: int
+    title: str
+    run: bool  # a run under the lock; else noted by hand
+    rows: tuple[Link, ...]
+    started: Moment
+    took: str
+    by: str
+    status: Word
+    result: Word | None
+    meta: tuple[str, ...]
+    output: Link | None
+    command: str
+    digest: tuple[OutputLine, ...]
+    tail: tuple[OutputLine, ...]
+    tail_label: str
+    cut: str
+    conclusion: tuple[Piece, ...]
+    verdicts: tuple[tuple[Word, int], ...]
+    warnings: tuple[str, ...]
+    unattributed: bool
+    by_hand: bool
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShortEntry:
+    """An older entry on one line."""
+
+    id: str
+    seq: int
+    title: str
+    rows: tuple[Link, ...]
+    started: Moment
+    status: Word
+    output: Link | None
+    command: str
+    conclusion: str
+    unattributed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentsView:
+    """The log: whole entries, then short ones."""
+
+    entries: tuple[Entry, ...]
+    older: tuple[ShortEntry, ...]
+    total: int
+    runs: int
+    last: Moment | None
+    timeline: Picture | None
+    unattributed: int
+
+
+def experiments(frame: Frame) -> ExperimentsView:
+    """Section 4."""
+    session = frame.session
+    loose = frozenset(unattributed(session))
+    items: list[tuple[int, Run | Note]] = [(r.started_seq, r) for r in session.runs.values()]
+    items += [(n.seq, n) for n in session.experiments]
+    items.sort(key=lambda item: item[0], reverse=True)
+    numbers = {note.seq: i for i, note in enumerate(session.experiments, start=1)}
+    whole = tuple(
+        _run(frame, item, loose, is_open=i < OPEN_ENTRIES)
+        if isinstance(item, Run)
+        else _noted(frame, item, numbers[item.seq], is_open=i < OPEN_ENTRIES)
+        for i, (_, item) in enumerate(items[:WHOLE_ENTRIES])
+    )
+    older = tuple(
+        _short_run(frame, item, loose) if isinstance(item, Run) else _short_note(frame, item, numbers[item.seq])
+        for _, item in items[WHOLE_ENTRIES:]
+    )
+    return ExperimentsView(
+        entries=whole,
+        older=older,
+        total=len(items),
+        runs=len(session.runs),
+        last=whole[0].started if whole else None,
+        timeline=timeline_picture(frame),
+        unattributed=len(loose),
+    )
+
+
+def run_word(run: Run) -> Word:
+    """A run's status: css and word."""
+    return Word(_CSS.get(run.status, "error"), run.status.value)
+
+
+def _rows_of(frame: Frame, run: Run) -> list[int]:
+    """The rows that a run tests: its own, and those whose verdict names it."""
+    own = [run.hypothesis] if run.hypothesis is not None else []
+    named = [h.number for h in frame.session.hypotheses if run.id in h.runs]
+    return list(dict.fromkeys([*own, *named]))
+
+
+def _conclusion(
+    frame: Frame, run_id: str, numbers: list[int]
+) -> tuple[tuple[Piece, ...], tuple[tuple[Word, int], ...]]:
+    """The verdicts of the run's rows, in words, where this run is the evidence for them."""
+    words: list[Piece] = []
+    verdicts = []
+    for number in numbers:
+        row = frame.session.hypothesis(number)
+        if row is None or not row.is_concluded or (row.runs and run_id not in row.runs):
+            continue
+        verdicts.append((status_word(row.status), number))
+        if row.outcome:
+            words += [Piece(" ")] if words else []
+            words += frame.prose(row.outcome, 600)
+    return tuple(words), tuple(verdicts)
+
+
+def _title(run: Run) -> str:
+    name = run.name or run.verb
+    return f"{name} ({run.verb})" if run.name and run.verb not in {"run", "exec", run.name} else name
+
+
+def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Entry:
+    numbers = _rows_of(frame, run)
+    words, verdicts = _conclusion(frame, run.id, numbers)
+    tail, label, cut = _tail(frame, frame.material.tails.get(run.output))
+    meta = [scope_words(run)]
+    meta += [f"exit {run.exit}"] if run.exit is not None else []
+    meta += [f"tree {frame.say(run.tree_digest)[:10]}"] if run.tree_digest else []
+    warnings = [frame.line(w, 300) for w in run.warnings[:MOST_WARNINGS]]
+    if len(run.warnings) > MOST_WARNINGS:
+        warnings.append(f"{len(run.warnings) - MOST_WARNINGS} more warnings in {frame.say(run.output)}")
+    warnings += [frame.line(f"the card was still held at the end: {holder}", 300) for holder in run.holders[:3]]
+    if run.is_finished and not run.valid:
+        warnings.insert(0, "the evidence of this run is not valid: it counts for nothing")
+    return Entry(
+        id=run.id if frame.knows(run.id) else f"run-{run.started_seq}",
+        seq=run.finished_seq or run.started_seq,
+        title=f"{frame.say(run.id)} {frame.line(_title(run), 80)}",
+        run=True,
+        rows=tuple(frame.row_link(n) for n in numbers),
+        started=frame.at(run.started_at),
+        took=_took(frame, run),
+        by=frame.line(run.by, 40),
+        status=run_word(run),
+        result=counts_word(run) if run.is_finished and run.counts else None,
+        meta=tuple(meta),
+        output=frame.file_link(run.output),
+        command=clip(frame.command(run), COMMAND_WIDTH),
+        digest=tuple(_line(frame, line) for line in run.digest[:10]),
+        tail=tail,
+        tail_label=label,
+        cut=cut,
+        conclusion=words,
+        verdicts=verdicts,
+        warnings=tuple(warnings),
+        unattributed=run.id in loose,
+        by_hand=False,
+        open=is_open,
+    )
+
+
+def _took(frame: Frame, run: Run) -> str:
+    if run.is_finished:
+        return f"took {duration(run.seconds)}"
+    return f"{duration(between(run.started_at, frame.session.updated_at))} so far"
+
+
+def _tail(frame: Frame, tail: Tail | None) -> tuple[tuple[OutputLine, ...], str, str]:
+    """The last lines, their label, and what the cut left out."""
+    if tail is None:
+        return (), "", ""
+    lines = frame.say("\n".join(tail.lines)).split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    shown = lines[-TAIL_LINES:]
+    if not shown:
+        return (), "", "the output is empty" if tail.size == 0 else ""
+    made = tuple(_line(frame, line, said=True) for line in shown)
+    total = tail.total if tail.total is not None and tail.total >= len(shown) else None
+    if total == len(shown):
+        return made, f"Output, {count(total, 'line')}", ""
+    whole = f"{total:,} lines" if total is not None else size(tail.size)
+    earlier = (
+        f"{total - len(shown):,} earlier lines left out"
+        if total is not None
+        else f"earlier lines of {size(tail.size)} left out"
+    )
+    return made, f"Output, last {len(shown)} of {whole}", earlier
+
+
+def _line(frame: Frame, line: str, *, said: bool = False) -> OutputLine:
+    words = clip(line if said else frame.say(line), LINE_WIDTH)
+    return OutputLine(words, line_css(words))
+
+
+def line_css(line: str) -> str:
+    """Which lines of output bear the load: failures red, fallbacks amber, passes green."""
+    if "FallbackWarning" in line or "falling back to" in line or line.startswith("fallback"):
+        return "amber"
+    start = line.lstrip()[:11]
+    if line.startswith("E  ") or start.startswith(("FAILED", "ERROR", "Mismatched", "Greatest", "mismatch")):
+        return "red"
+    if (
+        (" failed" in line or " error" in line)
+        and " in " in line
+        and line.strip(" =").endswith(("s", ")"))
+        and line[:1] in "=0123456789"
+    ):
+        return "red"
+    if " passed" in line and " in " in line and line[:1] in "=0123456789":
+        return "green"
+    return ""
+
+
+def _noted(frame: Frame, note: Note, number: int, *, is_open: bool) -> Entry:
+    words, verdicts = ((), ()) if note.hypothesis is None else _conclusion(frame, "", [note.hypothesis])
+    lines = frame.say("\n".join(note.tail)).split("\n") if note.tail else []
+    shown = lines[-TAIL_LINES:]
+    return Entry(
+        id=f"n{number}",
+        seq=note.seq,
+        title=frame.line(note.text, 400),
+        run=False,
+        rows=(frame.row_link(note.hypothesis),) if note.hypothesis is not None else (),
+        started=frame.at(note.at),
+        took="by hand",
+        by=frame.line(note.by, 40),
+        status=Word("hand", "noted"),
+        result=None,
+        meta=(),
+        output=frame.file_link(note.output) if note.output else None,
+        command=clip(frame.say(note.command), COMMAND_WIDTH) if note.command else "",
+        digest=(),
+        tail=tuple(_line(frame, line, said=True) for line in shown),
+        tail_label=f"Output, last {count(len(shown), 'line')}" if shown else "",
+        cut="earlier lines are in the file" if shown and note.output else "",
+        conclusion=frame.prose(note.conclusion, 600) if note.conclusion else words,
+        verdicts=() if note.conclusion else verdicts,
+        warnings=(),
+        unattributed=False,
+        by_hand=True,
+        open=is_open,
+    )
+
+
+def _short_run(frame: Frame, run: Run, loose: frozenset[str]) -> ShortEntry:
+    numbers = _rows_of(frame, run)
+    words, _ = _conclusion(frame, run.id, numbers)
+    conclusion = "".join(p.text for p in words) or (frame.line(run.digest[0]) if run.digest else "")
+    return ShortEntry(
+        id=run.id if frame.knows(run.id) else f"run-{run.started_seq}",
+        seq=run.finished_seq or run.started_seq,
+        title=frame.line(f"{run.id} {_title(run)}", 60),
+        rows=tuple(frame.row_link(n) for n in numbers[:3]),
+        started=frame.at(run.started_at),
+        status=run_word(run),
+        output=frame.file_link(run.output),
+        command=one_line(frame.command(run), SHORT_COMMAND),
+        conclusion=one_line(conclusion, 110),
+        unattributed=run.id in loose,
+    )
+
+
+def _short_note(frame: Frame, note: Note, number: int) -> ShortEntry:
+    return ShortEntry(
+        id=f"n{number}",
+        seq=note.seq,
+        title=frame.line(note.text, 80),
+        rows=(frame.row_link(note.hypothesis),) if note.hypothesis is not None else (),
+        started=frame.at(note.at),
+        status=Word("hand", "noted"),
+        output=frame.file_link(note.output) if note.output else None,
+        command=one_line(frame.say(note.command), SHORT_COMMAND) if note.command else "",
+        conclusion=frame.line(note.conclusion or "", 110),
+        unattributed=False,
+    )

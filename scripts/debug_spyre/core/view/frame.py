@@ -1,0 +1,155 @@
+"""What all parts of the page are built from: the session, the files that its journal names, and how outside text is shown."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from debug_spyre.core.evidence import Evidence, Outcome
+from debug_spyre.core.masking import MASK, mask, mask_environment, mask_words, secret_values
+from debug_spyre.core.session import Run, Session
+from debug_spyre.core.view.moments import Moment, Zone, zone_of
+from debug_spyre.core.view.text import Piece, clean, clip, one_line, paragraphs, pieces, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a text file: its last lines, how many lines it has (None: not counted) and its size."""
+
+    lines: tuple[str, ...]
+    total: int | None
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A session with what lies in its folder. Absent files are absent keys: the page says so where it matters."""
+
+    session: Session
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)  # by run id
+    tails: Mapping[str, Tail] = field(default_factory=dict)  # by path relative to the folder
+    pictures: tuple[tuple[str, dict[str, Any]], ...] = ()  # (run id, one entry of comparisons.json with a picture)
+    events: int = 0
+    torn: bool = False
+    secrets: tuple[str, ...] = ()  # values to mask wherever they appear
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link: inside the page (`#h3`) or to a file of the session's folder."""
+
+    text: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A status: `css` gives accent and glyph, `text` is the word; never one without the other."""
+
+    css: str
+    text: str
+
+
+class Frame:
+    """Material with the ways to show it. `say` is the only door for text from outside."""
+
+    def __init__(self, material: Material) -> None:
+        self.material = material
+        self.session: Session = material.session
+        self.evidence = material.evidence
+        self.zone: Zone = zone_of(self.session.local_time, self.session.opened_at)
+        values = {v for run in self.session.runs.values() if run.env for v in secret_values(run.env)}
+        self._secrets = tuple(sorted(values | set(material.secrets), key=lambda v: (-len(v), v)))
+        self._anchors = {f"h{h.number}" for h in self.session.hypotheses}
+        self._anchors |= {run for run in self.session.runs if run[:1] == "r" and run[1:].isdigit()}
+        self._anchors |= {f"f{n}" for n in range(1, len(self.session.findings) + 1)}
+
+    def say(self, text: object) -> str:
+        """Outside text, cleaned and masked."""
+        return mask(clean(str(text)), self._secrets)
+
+    def line(self, text: object, most: int = 200) -> str:
+        """Outside text as one line."""
+        return one_line(self.say(text), most)
+
+    def prose(self, text: object, most: int = 4000) -> tuple[Piece, ...]:
+        """Outside text as one run of prose with its references."""
+        return pieces(clip(" ".join(self.say(text).split()), most), self.knows)
+
+    def paragraphs(self, text: object, most: int = 8000) -> tuple[tuple[Piece, ...], ...]:
+        """Outside text as paragraphs."""
+        return paragraphs(clip(self.say(text), most), self.knows)
+
+    def knows(self, anchor: str) -> bool:
+        """The page has an element of this id."""
+        return anchor in self._anchors
+
+    def at(self, when: str) -> Moment:
+        """A journal time."""
+        return self.zone.moment(self.say(when))
+
+    def run_link(self, run_id: str) -> Link:
+        """A link to a run's entry; without an address where the page has none."""
+        return Link(self.say(run_id), f"#{run_id}" if self.knows(run_id) else "")
+
+    def row_link(self, number: int) -> Link:
+        """A link to a row of the queue."""
+        return Link(f"H{number}", f"#h{number}" if self.knows(f"h{number}") else "")
+
+    def file_link(self, path: str, text: str | None = None) -> Link:
+        """A link to a file of the session's folder; paths that leave the folder get no address."""
+        shown = self.say(text or path)
+        parts = path.split("/")
+        if not path or path.startswith("/") or ".." in parts or "\\" in path or "\0" in path:
+            return Link(shown, "")
+        return Link(shown, quoted(f"{self.session.stem}/{path}"))
+
+    def command(self, run: Run) -> str:
+        """A run's command as typed in a shell, with the environment it overrides; secrets masked by name."""
+        overrides = "".join(f"{n}={v if v == MASK else shlex.quote(v)} " for n, v in mask_environment(run.env).items())
+        return self.say(overrides + shlex.join(mask_words(run.argv)))
+
+
+def outcomes(evidence: Evidence | None) -> dict[str, Outcome]:
+    """Outcome by node id; a test with several records keeps its worst."""
+    found: dict[str, Outcome] = {}
+    for test in evidence.tests if evidence else ():
+        if test.nodeid not in found or _BADNESS[test.outcome] > _BADNESS[found[test.nodeid]]:
+            found[test.nodeid] = test.outcome
+    return found
+
+
+_BADNESS = {
+    Outcome.PASSED: 0,
+    Outcome.XFAILED: 1,
+    Outcome.SKIPPED: 2,
+    Outcome.XPASSED: 3,
+    Outcome.MISSING: 4,
+    Outcome.FAILED: 5,
+    Outcome.ERROR: 6,
+    Outcome.TIMEOUT: 7,
+    Outcome.CRASHED: 8,
+}
+BAD = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT, Outcome.CRASHED})
+
+
+def outcome_word(outcome: Outcome | None) -> Word:
+    """An outcome as the page says it; no outcome is unknown."""
+    if outcome is None or outcome is Outcome.MISSING:
+        return Word("unknown", "missing" if outcome else "unknown")
+    return Word(outcome.value, outcome.value)
+
+
+def scope_words(run: Run) -> str:
+    """What a run selected, in words."""
+    collected = run.collected if run.collected is not None else run.scope.get("collected")
+    size = f", {collected:,} {'test' if collected == 1 else 'tests'}" if isinstance(collected, int) else ""
+    if run.pytest_args is None and not isinstance(collected, int):
+        return "command"
+    if run.members_only:
+        return "members only" + size
+    if run.name in {"full-matrix", "post-fix-matrix"}:
+        return "matrix" + size
+    return size.removeprefix(", ") or "pytest"

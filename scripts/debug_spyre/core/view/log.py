@@ -1,0 +1,189 @@
+"""The whole page as one frozen value: the templates and the Markdown twin see this and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from debug_spyre.core.concerns import Concern, concerns
+from debug_spyre.core.view.actions import Action, actions
+from debug_spyre.core.view.experiments import ExperimentsView, experiments
+from debug_spyre.core.view.findings import FindingsView, findings
+from debug_spyre.core.view.frame import Frame, Link, Material, Word
+from debug_spyre.core.view.heading import ClusterView, Fact, Live, cluster, facts, live, session_link, status_word
+from debug_spyre.core.view.moments import Moment
+from debug_spyre.core.view.provenance import ProvenanceView, provenance
+from debug_spyre.core.view.queue_rows import QueueView, queue
+from debug_spyre.core.view.summary import SummaryView, summary
+from debug_spyre.core.view.text import Piece, clip
+from debug_spyre.core.view.validation import ValidationView, validation
+from debug_spyre.core.words import Status
+
+EXPLAINED = frozenset({"stale-summary", "no-baseline", "unattributed"})  # said in their own sections
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A notice under the title: `css` is its accent."""
+
+    css: str
+    word: Word | None
+    lines: tuple[tuple[Piece, ...], ...]
+    meta: tuple[Piece, ...] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """One session's page."""
+
+    stem: str
+    slug: str
+    title: str
+    symptom: tuple[Piece, ...]
+    status: Word
+    investigating: bool
+    opened: Moment
+    opened_local: str
+    opened_by: str
+    checkout: str
+    updated: Moment
+    last_seq: int
+    ended: str
+    facts: tuple[Fact, ...]
+    notices: tuple[Notice, ...]
+    live: Live | None
+    cluster: ClusterView
+    summary: SummaryView
+    queue: QueueView
+    experiments: ExperimentsView
+    validation: ValidationView
+    findings: FindingsView
+    actions: tuple[Action, ...]
+    provenance: ProvenanceView
+    files: Link
+    journal: Link
+    markdown: Link
+
+
+def log_view(material: Material) -> LogView:
+    """The page of a session."""
+    frame = Frame(material)
+    session = frame.session
+    running = live(frame)
+    slug = frame.line(session.slug, 120)
+    return LogView(
+        stem=frame.line(session.stem, 200),
+        slug=slug,
+        title=_title(slug, session.status, running),
+        symptom=frame.prose(session.symptom, 1200),
+        status=status_word(frame),
+        investigating=session.status is Status.INVESTIGATING,
+        opened=frame.at(session.opened_at),
+        opened_local=frame.line(session.local_time, 60),
+        opened_by=frame.line(session.opened_by, 40),
+        checkout=frame.line(session.checkout, 300),
+        updated=frame.at(session.updated_at),
+        last_seq=session.last_seq,
+        ended=_ended(frame),
+        facts=facts(frame),
+        notices=_notices(frame),
+        live=running,
+        cluster=cluster(frame),
+        summary=summary(frame),
+        queue=queue(frame),
+        experiments=experiments(frame),
+        validation=validation(frame),
+        findings=findings(frame),
+        actions=actions(frame),
+        provenance=provenance(frame),
+        files=Link("raw files", frame.file_link("x").href.removesuffix("x")),
+        journal=frame.file_link("journal.jsonl"),
+        markdown=frame.file_link("log.md"),
+    )
+
+
+def _title(slug: str, status: Status, running: Live | None) -> str:
+    """The title carries the progress for a tab in the background."""
+    if running is None:
+        return f"{slug} · {status.value} · debug-spyre"
+    of = f"{running.done}/{running.total}" if running.total is not None and running.done is not None else "running"
+    failing = f", {running.failed} failing" if running.failed else ""
+    return f"({of}{failing}) {slug} · debug-spyre"
+
+
+def _ended(frame: Frame) -> str:
+    closing = frame.session.closing
+    if closing is None:
+        return ""
+    if closing.status is Status.RESOLVED:
+        return "resolved by workaround" if closing.workaround else "resolved"
+    return "escalated" if closing.escalated else "waits for a person"
+
+
+def _notices(frame: Frame) -> tuple[Notice, ...]:
+    found = [*_closing(frame), *_decisions(frame)]
+    for note in frame.session.reopened[-1:]:
+        if frame.session.status is Status.INVESTIGATING:
+            words = (
+                Piece(f"Reopened {frame.at(note.at).text} by {frame.line(note.by, 40)}: "),
+                *frame.prose(note.text, 600),
+            )
+            found.append(Notice("n-amber", None, (words,)))
+    if frame.material.torn:
+        text = "The journal's last line was torn by a crash while it was written; it was dropped. Nothing that was acknowledged is lost."
+        found.append(Notice("n-amber", Word("unknown", "torn line"), ((Piece(text),),)))
+    unknown = frame.session.unknown_events
+    if unknown:
+        text = f"{unknown} events of the journal are of kinds that this version does not know; they are kept and not shown."
+        found.append(Notice("n-amber", Word("unknown", "unknown events"), ((Piece(text),),)))
+    found += [_concern(frame, c) for c in concerns(frame.session, frame.evidence) if c.code not in EXPLAINED]
+    return tuple(found)
+
+
+def _concern(frame: Frame, concern: Concern) -> Notice:
+    text = frame.prose(concern.text, 600)
+    sentence = (Piece(text[0].text[:1].upper() + text[0].text[1:], text[0].kind, text[0].href), *text[1:])
+    return Notice("n-amber", None, (sentence,), command=clip(frame.say(concern.next), 400))
+
+
+def _closing(frame: Frame) -> list[Notice]:
+    closing = frame.session.closing
+    if closing is None:
+        return []
+    parts = (
+        ("What it was.", closing.cause),
+        ("Wasted effort.", closing.wasted),
+        ("Signal that points there.", closing.signal),
+        ("Next action.", closing.next_action),
+    )
+    lines = tuple((Piece(head, "strong"), Piece(" "), *frame.prose(text, 2000)) for head, text in parts if text)
+    meta: list[Piece] = [Piece(f"{closing.status.value} {frame.at(closing.at).text} by {frame.line(closing.by, 40)}")]
+    if closing.workaround:
+        meta.append(Piece(", by workaround: the fault in the backend remains"))
+    if closing.escalated:
+        link = frame.file_link(closing.escalated)
+        meta += [Piece(", bundle for the torch-spyre team: "), Piece(link.text, "", link.href)]
+    meta.append(Piece(". To go on: "))
+    meta.append(Piece("debug-spyre reopen", "code"))
+    css = "n-green" if closing.status is Status.RESOLVED else "n-red"
+    return [Notice(css, Word(closing.status.value, closing.status.value), lines, tuple(meta))]
+
+
+def _decisions(frame: Frame) -> list[Notice]:
+    """Approval and overrides are a person's, and red."""
+    found = []
+    for override in frame.session.overrides:
+        meta = f"condition {frame.line(override.code, 60)} set aside by {frame.line(override.by, 40)}, {frame.at(override.at).text}"
+        found.append(
+            Notice("n-red", Word("override", "override"), (frame.prose(override.reason, 800),), (Piece(meta),))
+        )
+    approval = frame.session.approval
+    if approval:
+        meta = f"the patch stays in the tree, approved by {frame.line(approval.by, 40)}, {frame.at(approval.at).text}"
+        found.append(
+            Notice("n-red", Word("override", "patch approved"), (frame.prose(approval.reason, 800),), (Piece(meta),))
+        )
+    return found
+
+
+__all__ = ["LogView", "Notice", "log_view", "session_link"]

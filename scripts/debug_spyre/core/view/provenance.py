@@ -1,0 +1,99 @@
+"""The foot of the page: which torch-spyre, torch, vLLM, Python and tree the runs saw, and what the journal holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from debug_spyre.core.masking import mask_environment
+from debug_spyre.core.view.frame import Frame, Link
+from debug_spyre.core.view.heading import session_link
+from debug_spyre.core.view.moments import Moment
+from debug_spyre.core.view.text import count, one_line
+
+MOST_FACTS = 40
+FIRST = ("torch_spyre", "torch-spyre", "torch", "vllm", "python", "git", "card")
+RELATIONS = {"carved-from": "carved out of", "carved-out": "carved out of this one", "similar": "similar"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenanceView:
+    """The foot of the page."""
+
+    facts: tuple[tuple[str, str], ...]
+    run: Link | None
+    differs: tuple[str, ...]  # keys that were not the same in all runs
+    environment: tuple[tuple[str, str], ...]
+    journal: str
+    links: tuple[tuple[str, Link], ...]
+    rendered: Moment
+
+
+def provenance(frame: Frame) -> ProvenanceView:
+    """From the newest run that recorded it."""
+    session = frame.session
+    runs = [r for r in session.runs.values() if r.provenance]
+    newest = runs[-1] if runs else None
+    facts = _flat(newest.provenance) if newest else {}
+    order = sorted(
+        facts, key=lambda key: next((i for i, f in enumerate(FIRST) if key.replace(" ", "_").startswith(f)), 99)
+    )
+    return ProvenanceView(
+        facts=tuple((frame.line(k, 60), frame.line(facts[k], 300)) for k in order[:MOST_FACTS]),
+        run=frame.run_link(newest.id) if newest else None,
+        differs=_differs(frame, [r.provenance for r in runs]),
+        environment=tuple((frame.line(k, 80), frame.line(v, 200)) for k, v in _environment(frame).items()),
+        journal=_journal(frame),
+        links=tuple(
+            (RELATIONS.get(relation, frame.line(relation, 40)), session_link(frame, stem))
+            for relation, stem in session.links
+        ),
+        rendered=frame.at(session.updated_at),
+    )
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in data.items():
+        name = f"{prefix}{key}".replace("_", " ").replace("torch spyre", "torch-spyre")
+        if isinstance(value, Mapping):
+            if not prefix and value and all(not isinstance(v, (Mapping, list)) for v in value.values()):
+                found[name] = ", ".join(
+                    f"{k.replace('_', ' ')} {v}" for k, v in value.items() if v not in (None, "", False)
+                )
+            elif len(prefix) < 120:
+                found.update(_flat(value, f"{name} "))
+        elif isinstance(value, (list, tuple)):
+            found[name] = ", ".join(str(v) for v in value[:12])
+        elif isinstance(value, bool):
+            found[name] = "yes" if value else "no"
+        elif value is None:
+            found[name] = "unknown"
+        else:
+            found[name] = str(value)
+    return {k: one_line(v, 400) for k, v in found.items() if v}
+
+
+def _differs(frame: Frame, records: list[dict[str, Any]]) -> tuple[str, ...]:
+    if len(records) < 2:
+        return ()
+    last = records[-1]
+    keys = [k for k in last if any(k in r and r[k] != last[k] for r in records[:-1])]
+    return tuple(frame.line(k.replace("_", " "), 60) for k in keys[:12])
+
+
+def _environment(frame: Frame) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for run in frame.session.runs.values():
+        found.update(run.env)
+    return dict(list(mask_environment(found).items())[:30])
+
+
+def _journal(frame: Frame) -> str:
+    material = frame.material
+    unknown = frame.session.unknown_events
+    words = [count(material.events, "event")]
+    words.append("a torn last line was dropped" if material.torn else "none torn")
+    words.append(f"{count(unknown, 'event')} of kinds this version does not know" if unknown else "none unknown")
+    return ", ".join(words)

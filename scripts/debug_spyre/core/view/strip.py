@@ -1,0 +1,133 @@
+"""The matrix before and after as a strip: a column is a test in the matrix's order; low passed, tall with a cross failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from debug_spyre.core.evidence import Outcome
+from debug_spyre.core.view.frame import BAD
+from debug_spyre.core.view.nodeids import split
+from debug_spyre.core.view.pictures import Picture, Shape, bars, crosses, num, path, text
+from debug_spyre.core.view.text import Piece, count
+
+WIDTH, LABEL = 1040, 74
+ONE_STRIP, MOST_CELLS = 120, 1000
+NEVER_RAN = frozenset({Outcome.SKIPPED, Outcome.XFAILED, Outcome.MISSING})
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One test of the matrix, before and after; None: no outcome was seen."""
+
+    nodeid: str
+    before: Outcome | None
+    after: Outcome | None
+
+    @property
+    def is_new(self) -> bool:
+        """It did not fail before and fails now."""
+        return self.after in BAD and self.before is not None and self.before not in BAD
+
+
+def cells(
+    before: Mapping[str, Outcome], after: Mapping[str, Outcome], say: Callable[[object], str]
+) -> tuple[Cell, ...]:
+    """One cell a test: the order of the run before, then what only the run after has; ids fit to show."""
+    order = [*before, *(nodeid for nodeid in after if nodeid not in before)]
+    return tuple(Cell(say(nodeid), before.get(nodeid), after.get(nodeid)) for nodeid in order)
+
+
+def strip_picture(tests: Sequence[Cell], *, before: Piece | None, after: Piece | None) -> Picture | None:
+    """One strip up to 120 tests, one a file up to 1,000; None beyond that: counts a function say more."""
+    if not tests or len(tests) > MOST_CELLS:
+        return None
+    files = _by_file(tests)
+    rows = [files] if len(tests) <= ONE_STRIP else [[item] for item in files]
+    rows_after = after is not None
+    shapes: list[Shape] = []
+    y = 0.0
+    for row in rows:
+        shapes += _row(row, y, rows_after)
+        y += 88 if rows_after else 52
+    caption = [
+        Piece("One column is one test, in the matrix's order.", "strong"),
+        Piece(
+            " Low green: passed. Tall red with a cross: failed. Frame: skipped, expected to fail, or not seen. Above: "
+        ),
+        before or Piece("no run before"),
+    ]
+    if after is not None:
+        caption += [Piece("; below: "), after, Piece(". Dashed boxes did not fail before and fail now")]
+    caption.append(Piece(f". {_counts('Before', [c.before for c in tests])}"))
+    if after is not None:
+        caption.append(Piece(f" {_counts('After', [c.after for c in tests])}"))
+    new = [c for c in tests if c.is_new]
+    description = f"{_counts('Before', [c.before for c in tests])} " + (
+        f"{_counts('After', [c.after for c in tests])} {count(len(new), 'new failure')}."
+        if rows_after
+        else "No run after."
+    )
+    return Picture(
+        "strip", WIDTH, y, "The matrix before and after", description, tuple(shapes), tuple(caption), wide=True
+    )
+
+
+def _counts(word: str, found: Sequence[Outcome | None]) -> str:
+    failed = sum(1 for o in found if o in BAD)
+    passed = sum(1 for o in found if o in {Outcome.PASSED, Outcome.XPASSED})
+    rest = len(found) - failed - passed
+    return f"{word}: {passed:,} passed, {failed:,} failed" + (f", {rest:,} neither." if rest else ".")
+
+
+def _by_file(tests: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
+    found: dict[str, list[Cell]] = {}
+    for cell in tests:
+        name = split(cell.nodeid)[0].split("::")[0].rpartition("/")[2]
+        found.setdefault(name.removesuffix(".py").removeprefix("test_") or "other", []).append(cell)
+    return list(found.items())
+
+
+def _row(files: list[tuple[str, list[Cell]]], y: float, rows_after: bool) -> list[Shape]:
+    total = sum(len(found) for _, found in files)
+    gap = 14.0
+    step = min(15.0, (WIDTH - LABEL - gap * (len(files) - 1)) / total)
+    width = max(step - max(min(3.0, step * 0.25), 0.4), 0.6)
+    shapes = [text("lab", 0, y + 38, "before")]
+    if rows_after:
+        shapes.append(text("lab", 0, y + 72, "after"))
+    x = float(LABEL)
+    lines = (("before", y + 26),) + ((("after", y + 60),) if rows_after else ())
+    for name, found in files:
+        room = max(int(len(found) * step / 6.4), 3)
+        label = name if len(name) <= room else name[: room - 1] + "…"
+        shapes.append(text("t3", x, y + 12, f"{label} {len(found)}" if len(label) + 4 <= room else label))
+        for which, top in lines:
+            shapes += _line([getattr(c, which) for c in found], x, top, step=step, width=width)
+        for index, cell in enumerate(found):
+            if cell.is_new:
+                box = f"M{num(x + index * step - 1.5)} {num(y + 18)}h{num(width + 3)}v64h{num(-width - 3)}z"
+                shapes.append(
+                    path("nf ax dash", box, href="#v-new", title=f"{cell.nodeid}: did not fail before, fails now")
+                )
+        x += len(found) * step + gap
+    return shapes
+
+
+def _line(found: list[Outcome | None], x: float, top: float, *, step: float, width: float) -> list[Shape]:
+    def places(test: frozenset[Outcome | None] | set[Outcome | None]) -> list[float]:
+        return [x + i * step for i, o in enumerate(found) if o in test]
+
+    good = places({Outcome.PASSED, Outcome.XPASSED})
+    bad = places(set(BAD))
+    rest = places({None, *NEVER_RAN})
+    shapes = []
+    if good:
+        shapes.append(path("fg", bars((p, top + 12, width, 8) for p in good)))
+    if bad:
+        shapes.append(path("fr", bars((p, top - 4, width, 24) for p in bad)))
+        if width >= 7:
+            shapes.append(path("sb nf", crosses(((p + width / 2, top + 2) for p in bad), 3), width=1.6))
+    if rest:
+        shapes.append(path("sx nf", bars((p + 0.5, top + 12.5, max(width - 1, 0.4), 7) for p in rest)))
+    return shapes

@@ -1,0 +1,262 @@
+"""Section 5: the gate and its reasons, each member before and after in both scopes, and the matrix before and after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from debug_spyre.core.evidence import Evidence, Outcome
+from debug_spyre.core.session import Run
+from debug_spyre.core.view.frame import BAD, Frame, Link, Word, outcome_word, outcomes
+from debug_spyre.core.view.heading import failure_words
+from debug_spyre.core.view.moments import Moment
+from debug_spyre.core.view.nodeids import Group, NodeId, groups, split
+from debug_spyre.core.view.pictures import Picture
+from debug_spyre.core.view.strip import Cell, cells, strip_picture
+from debug_spyre.core.view.text import Piece, clip
+from debug_spyre.core.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
+
+MOST_NEW, MOST_FUNCTIONS, MOST_IDS = 200, 150, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason of the gate."""
+
+    code: str
+    text: tuple[Piece, ...]
+    ids: tuple[NodeId, ...]
+    more: int
+    next: str
+    overridden: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLine:
+    """One member: outcome in each scope, before and after (None: not run)."""
+
+    id: NodeId
+    probe: bool
+    cells: tuple[Word, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineGroup:
+    """Lines of one file::function."""
+
+    group: Group
+    lines: tuple[MemberLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCount:
+    """Counts of one test function in the matrix: transitions in words."""
+
+    path: tuple[str, ...]
+    function: str
+    total: int
+    failed_before: int
+    failed_after: int
+    new: int
+    fixed: int
+    unseen: int
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationView:
+    """Section 5."""
+
+    at: Moment | None
+    gate: Word
+    reasons: tuple[Reason, ...]
+    heads: tuple[Link | None, ...]  # runs of the four columns
+    groups: tuple[LineGroup, ...]
+    new: tuple[LineGroup, ...]
+    new_count: int
+    functions: tuple[FunctionCount, ...]
+    more_functions: int
+    matrix_total: int
+    strip: Picture | None
+    said: tuple[tuple[str, str], ...]  # what the validation itself recorded of the matrix
+
+
+def validation(frame: Frame) -> ValidationView:
+    """Section 5."""
+    session = frame.session
+    record = session.validation
+    columns = _columns(frame)
+    seen = [outcomes(frame.evidence.get(run.id)) if run else None for run in columns]
+    before, after = seen[2] or {}, seen[3] or {}
+    matrix = cells(before, after, frame.say) if before or after else ()
+    new = [cell for cell in matrix if cell.is_new]
+    gate = str(record.gate.get("gate", "unknown")) if record else "to come"
+    functions = _functions(matrix)
+    return ValidationView(
+        at=frame.at(record.at) if record else None,
+        gate=Word("to-come", "not judged yet")
+        if record is None
+        else Word(gate if gate in {"open", "shut"} else "unknown", gate if gate in {"open", "shut"} else "unknown"),
+        reasons=tuple(_reason(frame, r) for r in (record.gate.get("reasons") or ()) if isinstance(r, dict))
+        if record
+        else (),
+        heads=tuple(frame.run_link(run.id) if run else None for run in columns),
+        groups=_members(frame, seen),
+        new=_new(frame, new[:MOST_NEW], columns[3]),
+        new_count=len(new),
+        functions=functions[:MOST_FUNCTIONS],
+        more_functions=max(len(functions) - MOST_FUNCTIONS, 0),
+        matrix_total=len(matrix),
+        strip=strip_picture(
+            matrix, before=_piece(frame, columns[2]), after=_piece(frame, columns[3]) if after else None
+        ),
+        said=tuple(_facts(frame, record.matrix)) if record and record.matrix else (),
+    )
+
+
+def _piece(frame: Frame, run: Run | None) -> Piece | None:
+    if run is None:
+        return None
+    link = frame.run_link(run.id)
+    return Piece(link.text, "", link.href)
+
+
+def _columns(frame: Frame) -> tuple[Run | None, Run | None, Run | None, Run | None]:
+    """The runs of members before and after, matrix before and after."""
+    session = frame.session
+
+    def last(name: str, *, members: bool | None = None) -> Run | None:
+        runs = [r for r in session.named_runs(name) if r.is_finished and r.valid]
+        runs = [r for r in runs if members is None or r.members_only is members]
+        return runs[-1] if runs else None
+
+    return (
+        last(BASELINE, members=True) or last(BASELINE),
+        last(POST_FIX, members=True) or last(POST_FIX),
+        last(FULL_MATRIX),
+        last(POST_FIX_MATRIX),
+    )
+
+
+def _members(frame: Frame, seen: list[dict[str, Outcome] | None]) -> tuple[LineGroup, ...]:
+    session = frame.session
+    recorded: dict[str, dict[str, Any]] = {}
+    for row in session.validation.rows if session.validation else ():
+        if isinstance(row.get("nodeid"), str):
+            recorded[row["nodeid"]] = row
+    raw = {frame.say(m.nodeid): m.nodeid for m in session.members}
+    found = []
+    for group in groups(raw):
+        lines = tuple(_line(frame, i, raw[i.whole], seen, recorded.get(raw[i.whole], {})) for i in group.ids)
+        found.append(LineGroup(group, lines))
+    return tuple(found)
+
+
+def _line(
+    frame: Frame, nodeid: NodeId, raw: str, seen: list[dict[str, Outcome] | None], row: Mapping[str, Any]
+) -> MemberLine:
+    made = [_cell(column, raw) for column in seen]
+    for index, key in ((0, "pre"), (1, "post")):
+        if row.get(key) and (seen[index] is None or raw not in (seen[index] or {})):
+            made[index] = recorded_word(frame.line(row[key], 40))
+    return MemberLine(nodeid, raw == frame.session.probe, tuple(made), frame.line(row.get("note") or "", 300))
+
+
+def _cell(column: dict[str, Outcome] | None, nodeid: str) -> Word:
+    if column is None:
+        return Word("to-come", "not run")
+    return outcome_word(column[nodeid]) if nodeid in column else Word("unknown", "not selected")
+
+
+def recorded_word(words: str) -> Word:
+    """An outcome as the validation recorded it, with the accent that its first word has."""
+    first = words.split(" ", maxsplit=1)[0].strip(",:;").lower() if words else ""
+    known = {o.value for o in Outcome}
+    css = {"fails": "failed", "failing": "failed", "passes": "passed", "holds": "failed", "gone": "passed"}.get(
+        first, first
+    )
+    return Word(css if css in known else "unknown", words)
+
+
+def _new(frame: Frame, new: list[Cell], after: Run | None) -> tuple[LineGroup, ...]:
+    evidence: Evidence | None = frame.evidence.get(after.id) if after else None
+    words: dict[str, str] = {}
+    for failure in evidence.failures if evidence else ():
+        if failure.nodeid is None:
+            continue
+        if failure.mismatched is not None and failure.total:
+            said = f"{failure.mismatched:,} / {failure.total:,} mismatched"
+        else:
+            said = failure_words(frame, failure, 120)
+        words.setdefault(frame.say(failure.nodeid), said)
+    by_id = {cell.nodeid: cell for cell in new}
+    found = []
+    for group in groups(by_id):
+        lines = tuple(
+            MemberLine(
+                i,
+                False,
+                (outcome_word(by_id[i.whole].before), outcome_word(by_id[i.whole].after)),
+                words.get(i.whole, ""),
+            )
+            for i in group.ids
+        )
+        found.append(LineGroup(group, lines))
+    return tuple(found)
+
+
+def _functions(matrix: tuple[Cell, ...]) -> tuple[FunctionCount, ...]:
+    """Counts per test function, those with something to see first."""
+    parts: dict[tuple[str, str], Counter[str]] = {}
+    for cell in matrix:
+        path, function, _ = split(cell.nodeid)
+        counts = parts.setdefault((path, function), Counter())
+        counts["total"] += 1
+        counts["before"] += cell.before in BAD
+        counts["after"] += cell.after in BAD
+        counts["new"] += cell.is_new
+        counts["fixed"] += cell.before in BAD and cell.after is Outcome.PASSED
+        counts["unseen"] += cell.after is None
+    from debug_spyre.core.view.nodeids import path_parts
+
+    rows = [
+        FunctionCount(
+            path_parts(path), function, c["total"], c["before"], c["after"], c["new"], c["fixed"], c["unseen"]
+        )
+        for (path, function), c in parts.items()
+    ]
+    return tuple(sorted(rows, key=lambda r: (-r.new, -r.failed_after, -r.failed_before)))
+
+
+def _reason(frame: Frame, reason: Mapping[str, Any]) -> Reason:
+    ids = [frame.say(i) for i in reason.get("nodeids") or ()]
+    from debug_spyre.core.view.nodeids import node_id
+
+    code = frame.line(reason.get("code") or "unnamed", 60)
+    return Reason(
+        code=code,
+        text=frame.prose(reason.get("text") or "", 600),
+        ids=tuple(node_id(i) for i in ids[:MOST_IDS]),
+        more=max(len(ids) - MOST_IDS, 0),
+        next=clip(frame.say(reason.get("next") or ""), 600),
+        overridden=any(o.code == reason.get("code") for o in frame.session.overrides),
+    )
+
+
+def _facts(frame: Frame, data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Small facts of a record: numbers, words, and lists as their length."""
+    found = []
+    for key, value in data.items():
+        if isinstance(value, (list, tuple)):
+            words = f"{len(value):,}"
+        elif isinstance(value, dict):
+            words = ", ".join(f"{k} {v}" for k, v in value.items() if isinstance(v, (int, float, str)))
+        elif value is None:
+            continue
+        else:
+            words = str(value)
+        if words:
+            found.append((frame.line(str(key).replace("_", " "), 60), frame.line(words, 200)))
+    return found[:12]

@@ -1,0 +1,206 @@
+"""Writing the log: HTML beside the session's folder and its Markdown twin inside, from the journal and the files it names.
+
+Two renders of one journal give the same bytes; a reader sees the old page or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.errors import DebugSpyreError
+from debug_spyre.core.events import SessionOpened
+from debug_spyre.core.fold import fold
+from debug_spyre.core.masking import secret_values
+from debug_spyre.core.session import Run, Session
+from debug_spyre.core.view.frame import Material, Tail
+from debug_spyre.core.view.log import log_view
+from debug_spyre.core.view.markdown import markdown
+from debug_spyre.core.view.sessions import Listed, index_view
+from debug_spyre.core.words import BASELINE, RUN_NAMES
+from debug_spyre.edge.files import write_atomically
+from debug_spyre.edge.kept import load_evidence
+from debug_spyre.edge.templates import render_template, templates_folder
+from debug_spyre.edge.workspace import Folder, load_session, session_folders
+
+INDEX = "index.html"
+TAIL_BYTES, COUNTED_BYTES, TAIL_LINES = 16_384, 2_000_000, 40
+MOST_TAILS, MOST_PICTURES, MOST_COMPARISON_BYTES = 48, 6, 8_000_000
+PATIENCE = 10.0  # seconds to wait for another renderer; a stopped one must not stop everybody
+
+
+def render(folder: Folder) -> Path:
+    """Write the session's page and its twin; returns the page's absolute path. A folder without session is left alone.
+
+    Raises:
+        BadInputError: the journal is damaged; EnvironmentTroubleError: the page can't be written.
+    """
+    page = folder.html.absolute()
+    with _one_at_a_time(folder.path):
+        material = _material(folder)
+        if material is None:
+            return page
+        view = log_view(material)
+        write_atomically(folder.markdown, markdown(view))
+        write_atomically(page, render_template("log.html.j2", log=view))
+    return page
+
+
+def render_index(logs: Path) -> Path:
+    """Write the list of all sessions; returns its absolute path."""
+    page = (logs / INDEX).absolute()
+    with _one_at_a_time(logs):
+        listed = [_listed(folder) for folder in session_folders(logs)]
+        write_atomically(page, render_template("index.html.j2", index=index_view(listed)))
+    return page
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Renderers take turns, so that the page of an older journal never replaces that of a newer one."""
+    descriptor = None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        _wait_for(descriptor)
+    except OSError:
+        pass  # no such folder, or a file system without locks: the reader's error follows
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _wait_for(descriptor: int) -> None:
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return
+            time.sleep(0.02)
+
+
+def _material(folder: Folder) -> Material | None:
+    reading = folder.journal.read()
+    if not any(isinstance(event, SessionOpened) for event in reading.events[:1]):
+        return None
+    session = fold(reading.events)
+    runs = [run for run in session.runs.values() if run.is_finished and run.valid]
+    return Material(
+        session=session,
+        evidence=load_evidence(folder, _telling(runs)),
+        tails=_tails(folder, session),
+        pictures=_pictures(folder, runs),
+        events=len(reading.events),
+        torn=reading.torn is not None,
+        secrets=secret_values(os.environ),
+    )
+
+
+def _telling(runs: list[Run]) -> list[Run]:
+    """The runs whose whole evidence the page shows: the newest of each name and scope."""
+    newest = {(run.name, run.members_only): run for run in runs if run.name in RUN_NAMES}
+    baselines = [run for run in runs if run.name == BASELINE]
+    return list({run.id: run for run in [*newest.values(), *baselines[-2:]]}.values())
+
+
+def _tails(folder: Folder, session: Session) -> dict[str, Tail]:
+    """The ends of the newest outputs, of the named runs' outputs and of the patches."""
+    runs = sorted(session.runs.values(), key=lambda run: run.started_seq)
+    wanted = [run.output for run in runs[-MOST_TAILS:]]
+    wanted += [run.output for run in runs if run.name in RUN_NAMES][-MOST_TAILS:]
+    found = {}
+    for path in dict.fromkeys(wanted):
+        tail = _tail(folder.path, path)
+        if tail is not None:
+            found[path] = tail
+    for revert in session.reverts[-3:]:
+        if revert.patch and (tail := _tail(folder.path, revert.patch, whole=True)) is not None:
+            found[revert.patch] = tail
+    return found
+
+
+def _tail(folder: Path, path: str, *, whole: bool = False) -> Tail | None:
+    """The last lines of a file of the folder; None where there is none. `whole`: the first lines instead."""
+    if not path or path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        return None
+    try:
+        descriptor = os.open(folder / path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            total = None
+            if size <= COUNTED_BYTES:
+                stream.seek(0)
+                data = stream.read(COUNTED_BYTES)
+                total = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+                data = data if whole else data[-TAIL_BYTES:]
+            else:
+                stream.seek(0 if whole else size - TAIL_BYTES)
+                data = stream.read(TAIL_BYTES)
+    except OSError:
+        return None
+    lines = data.decode("utf-8", "replace").split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    if not whole and size > TAIL_BYTES and len(lines) > 1:
+        lines = lines[1:]  # its beginning is cut off, and with it what says that a value is secret
+    return Tail(tuple(lines[:400] if whole else lines[-TAIL_LINES:]), total, size)
+
+
+def _pictures(folder: Folder, runs: list[Run]) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Entries with a picture from the newest runs' comparisons files."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    for run in reversed(runs[-200:]):
+        entries = _comparisons(folder.path / "runs" / run.id / "comparisons.json")
+        found += [(run.id, e) for e in entries if isinstance(e, dict) and isinstance(e.get("picture"), dict)]
+        if len(found) >= MOST_PICTURES:
+            break
+    return tuple(found[:MOST_PICTURES])
+
+
+def _comparisons(path: Path) -> list[Any]:
+    try:
+        if path.stat().st_size > MOST_COMPARISON_BYTES:
+            return []
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return []
+    if isinstance(data, dict):
+        data = next(
+            (v for k, v in data.items() if k in {"comparisons", "pairs", "results"} and isinstance(v, list)), [data]
+        )
+    return data if isinstance(data, list) else []
+
+
+def _listed(folder: Folder) -> Listed:
+    size = _size_of(folder)
+    page = folder.html.is_file()
+    try:
+        session = load_session(folder)
+    except DebugSpyreError as error:
+        return Listed(folder.stem, None, size, page, trouble=error.what)
+    return Listed(folder.stem, session, size, page, secrets=secret_values(os.environ))
+
+
+def _size_of(folder: Folder) -> int:
+    """Bytes of a session's folder and page."""
+    total = 0
+    for path in (*folder.path.rglob("*"), folder.html):
+        try:
+            if not path.is_symlink() and path.is_file():
+                total += path.stat().st_size
+        except OSError:
+            continue
+    return total
+
+
+__all__ = ["render", "render_index", "templates_folder"]

@@ -1,0 +1,91 @@
+"""render, index, prune: the pages of sessions, and the removal of old closed ones."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from debug_spyre.core.errors import UsageError
+from debug_spyre.core.view.text import count, size
+from debug_spyre.edge import page, pruning
+from debug_spyre.edge.workspace import find_checkout, logs_folder, session_folders
+from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.here import add_session_argument, the_session
+from debug_spyre.verbs.verb import Verb
+
+
+def _render_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="the pages of all sessions, and the index")
+    add_session_argument(parser)
+
+
+def _render(args: Namespace) -> int:
+    if args.all:
+        logs = logs_folder(find_checkout())
+        pages = [str(page.render(folder)) for folder in session_folders(logs)]
+        pages.append(str(page.render_index(logs)))
+    else:
+        pages = [str(page.render(the_session(args)))]
+    answer(pages, {"pages": pages}, as_json=args.json)
+    return 0
+
+
+def _index_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _index(args: Namespace) -> int:
+    logs = logs_folder(find_checkout())
+    written = page.render_index(logs) if logs.is_dir() else None
+    if written is None:
+        raise UsageError(
+            f"there are no sessions: {logs} does not exist", next="debug-spyre triage, then debug-spyre open SLUG"
+        )
+    total = len(session_folders(logs))
+    answer(f"{written}  ({count(total, 'session')})", {"page": str(written), "sessions": total}, as_json=args.json)
+    return 0
+
+
+def _prune_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--older", metavar="DAYS", required=True, help="closed sessions without an event for so many days"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="name them, remove nothing")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _prune(args: Namespace) -> int:
+    days = _days(args.older)
+    logs = logs_folder(find_checkout())
+    found = pruning.old_sessions(logs, days=days)
+    removed = [] if args.dry_run else [item for item in found if pruning.remove(item)]
+    done = found if args.dry_run else removed
+    if removed:
+        page.render_index(logs)
+    word = "would remove" if args.dry_run else "removed"
+    lines = [f"{word} {item.folder.stem}  {item.status}, silent {item.days} days, {size(item.octets)}" for item in done]
+    freed = sum(item.octets for item in done)
+    lines.append(f"{word} {count(len(done), 'closed session')}, {size(freed)}; sessions under work are never removed")
+    data = {
+        "dry_run": args.dry_run,
+        "sessions": [{"stem": i.folder.stem, "status": i.status, "days": i.days, "bytes": i.octets} for i in done],
+        "bytes": freed,
+    }
+    answer(lines, data, as_json=args.json)
+    return 0
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text.removesuffix("d"))
+    except ValueError:
+        days = -1.0
+    if not 0 <= days < 100_000:
+        raise UsageError(f"--older takes a number of days, not {text!r}", next="debug-spyre prune --older 30 --dry-run")
+    return days
+
+
+VERBS = {
+    "render": Verb(_render_arguments, _render, "debug-spyre render --session rmsnorm"),
+    "index": Verb(_index_arguments, _index, "debug-spyre index"),
+    "prune": Verb(_prune_arguments, _prune, "debug-spyre prune --older 30 --dry-run"),
+}
