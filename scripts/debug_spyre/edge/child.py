@@ -79,7 +79,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                cwd=self.job.checkout,
+                cwd=self.job.cwd or self.job.checkout,
                 env=self._environment(),
                 pass_fds=descriptors,
                 start_new_session=True,

@@ -49,6 +49,7 @@ class JobSpec:
     reap: bool = False
     expect_change: tuple[str, ...] = ()
     python: str | None = None
+    cwd: Path | None = None  # default: the checkout
     notes: tuple[str, ...] = ()  # said with the run's warnings: the interpreter chosen, say
 
 
@@ -85,6 +86,7 @@ def submit(spec: JobSpec) -> RunFolder:
         run=run.id,
         folder=str(folder),
         checkout=str(spec.checkout),
+        cwd=str(spec.cwd or spec.checkout),
         output=output,
         argv=_with_plugins(spec.argv, spec.plugins),
         **{name: getattr(spec, name) for name in _SHARED},

@@ -55,6 +55,16 @@ class Holder:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the taker of a lock says of itself."""
+
+    command: str = ""
+    cwd: str = ""
+    session: str | None = None
+    run: str | None = None
+
+
 class Held:
     """The locks of some cards while they are held; `descriptors` go to the child."""
 
@@ -122,9 +132,7 @@ def acquire(
     cards: Sequence[str],
     *,
     wait: float | None = None,
-    command: str = "",
-    session: str | None = None,
-    run: str | None = None,
+    claim: Claim | None = None,
     blocked: Callable[[str], None] = lambda _holder: None,
 ) -> Held:
     """Take the locks of all these cards, in sorted order. `wait`: None for ever, 0 not at all, else seconds.
@@ -144,7 +152,7 @@ def acquire(
         for path in paths:
             taken.append(_take(path, deadline, wait, blocked))  # noqa: PERF401  those taken are let go on a failure
         for descriptor in taken:
-            _write_holder(descriptor, _self(command, session, run))
+            _write_holder(descriptor, _self(claim or Claim()))
     except BaseException:
         for descriptor in taken:
             os.close(descriptor)
@@ -155,7 +163,7 @@ def acquire(
 @contextmanager
 def card_lock(cards: Sequence[str] | None = None, *, wait: float | None = None, command: str = "") -> Iterator[Held]:
     """The lock as a context: taken, then let go."""
-    held = acquire(card.devices() if cards is None else cards, wait=wait, command=command)
+    held = acquire(card.devices() if cards is None else cards, wait=wait, claim=Claim(command))
     try:
         yield held
     finally:
@@ -289,17 +297,17 @@ def _is_still(descriptor: int, path: Path) -> bool:
     return (now.st_dev, now.st_ino) == (mine.st_dev, mine.st_ino)
 
 
-def _self(command: str, session: str | None, run: str | None) -> Holder:
+def _self(claim: Claim) -> Holder:
     me = read_process(os.getpid())
     return Holder(
         pid=os.getpid(),
         start=me.start if me else 0,
         user=user_name(os.getuid()),
-        cwd=os.getcwd(),
-        command=command or (me.command if me else ""),
-        session=session,
+        cwd=claim.cwd or os.getcwd(),
+        command=claim.command or (me.command if me else ""),
+        session=claim.session,
         since=utc_now(),
-        run=run,
+        run=claim.run,
     )
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from debug_spyre.core.errors import CardBusyError, Exit, UsageError
 from debug_spyre.edge import card, processes
-from debug_spyre.edge.lock import acquire
+from debug_spyre.edge.lock import Claim, acquire
 from debug_spyre.edge.recovery import end_orphans
 from debug_spyre.edge.settling import grace_seconds, release_seconds
 
@@ -34,7 +34,7 @@ def run_locked(words: Sequence[str], *, cards: Sequence[str], wait: float | None
             sys.stderr.write(f"debug-spyre: waiting for the card, held by {holder}\n")
         end_orphans()
 
-    held = acquire(cards, wait=wait, command=shlex.join(words), blocked=blocked)
+    held = acquire(cards, wait=wait, claim=Claim(shlex.join(words)), blocked=blocked)
     try:
         if not held.nested:
             now = card.wait_until_free(cards, seconds=5.0 if wait is None else wait)

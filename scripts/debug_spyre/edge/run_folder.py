@@ -34,6 +34,7 @@ class Job:
     name: str | None
     argv: tuple[str, ...]
     output: str
+    cwd: str = ""
     pytest_args: tuple[str, ...] | None = None
     env: dict[str, str] = field(default_factory=dict)
     hypothesis: int | None = None

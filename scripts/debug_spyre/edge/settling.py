@@ -174,7 +174,7 @@ def settle(
                     scope=scope.to_json(),
                     counts=counts_of(evidence),
                     failing=len({f.nodeid for f in evidence.failures}) if evidence else 0,
-                    digest=_digest(evidence, notes),
+                    digest=_digest(evidence, notes) if _tells(job, evidence) else (),
                     evidence=f"{rf.RUNS}/{job.run}/evidence.json" if run.evidence.exists() else None,
                     tree_digest=after.tree,
                     backend=after.backend,
@@ -222,6 +222,11 @@ def _digest(evidence: Evidence | None, notes: list[str]) -> tuple[str, ...]:
 
         return digest(evidence)
     return ()
+
+
+def _tells(job: rf.Job, evidence: Evidence | None) -> bool:
+    """A plain command without a failure has nothing to say in pytest's words."""
+    return job.pytest_args is not None or bool(evidence and (evidence.failures or evidence.fallbacks))
 
 
 def _is_finished(events: Iterable[object], run: str) -> bool:

@@ -22,7 +22,7 @@ from debug_spyre.core.words import RunStatus
 from debug_spyre.edge import card, processes, settling
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.child import Child, End
-from debug_spyre.edge.lock import Held, acquire
+from debug_spyre.edge.lock import Claim, Held, acquire
 from debug_spyre.edge.recovery import end_orphans
 from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.edge.workspace import Folder
@@ -104,7 +104,8 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
             end_orphans()
 
     session = Path(job.folder).name
-    held = acquire(cards, wait=job.wait, command=_shown(job.argv), session=session, run=job.run, blocked=blocked)
+    me = Claim(_shown(job.argv), cwd=job.cwd or job.checkout, session=session, run=job.run)
+    held = acquire(cards, wait=job.wait, claim=me, blocked=blocked)
     try:
         if not held.nested and not os.environ.get("DEBUG_SPYRE_UNSAFE_NO_HOLDER_CHECK"):
             _prove_free(job, cards)
@@ -151,7 +152,7 @@ def _begin(job: rf.Job, provenance: settling.Provenance, who: dict[str, int]) ->
                 env=job.env,
                 hypothesis=row,
                 members_only=job.members_only,
-                cwd=job.checkout,
+                cwd=job.cwd or job.checkout,
                 provenance=provenance.facts,
                 tree_digest=tree,
                 backend=backend,

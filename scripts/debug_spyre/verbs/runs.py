@@ -110,6 +110,7 @@ def _spec(
     env: dict[str, str],
     pytest_args: tuple[str, ...] | None = None,
 ) -> JobSpec:
+    card.devices(args.cards)  # a card that is not there is refused before anything is made
     return JobSpec(
         folder=place.folder.path,
         checkout=place.checkout,
@@ -126,6 +127,7 @@ def _spec(
         cards=args.cards,
         reap=args.reap,
         expect_change=tuple(args.expect_change),
+        cwd=Path.cwd(),
         python=str(choose(place.checkout).python),
     )
 
