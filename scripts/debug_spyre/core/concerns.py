@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -34,7 +35,7 @@ def _no_baseline(session: Session) -> Concern | None:
     if session.last_run(BASELINE):
         return None
     probe = session.probe or (session.members[0].nodeid if session.members else "NODEID")
-    return Concern("no-baseline", "there is no baseline yet", f"debug-spyre run --as baseline '{probe}'")
+    return Concern("no-baseline", "there is no baseline yet", f"debug-spyre run --as baseline {shlex.quote(probe)}")
 
 
 def probe_unlike_cluster(session: Session, evidence: Mapping[str, Evidence]) -> Concern | None:

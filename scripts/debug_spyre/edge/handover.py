@@ -13,7 +13,7 @@ from debug_spyre.core.escalation.issue import Issue, build_issue
 from debug_spyre.core.evidence import Evidence, failure_to_json
 from debug_spyre.core.session import Report, Session
 from debug_spyre.edge.bundle import Entry, tail_of
-from debug_spyre.edge.page import templates_folder
+from debug_spyre.edge.templates import templates_folder
 from debug_spyre.edge.workspace import Folder
 
 SCRIPTS = ("repro.py", "repro_vllm.py", "repro_test.py")

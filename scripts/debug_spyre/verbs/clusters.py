@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
@@ -147,9 +148,11 @@ def _probe(args: Namespace, folder: Folder, session: Session) -> tuple[list[str]
     _known(session, [args.nodeid])
     folder.journal.append(ProbeChosen(nodeid=args.nodeid, reason=args.reason))
     html = after_change(folder)
-    return [f"probe: {args.nodeid}", f"next: debug-spyre run --as baseline '{args.nodeid}'", f"log: {html}"], {
-        "probe": args.nodeid
-    }
+    return [
+        f"probe: {args.nodeid}",
+        f"next: debug-spyre run --as baseline {shlex.quote(args.nodeid)}",
+        f"log: {html}",
+    ], {"probe": args.nodeid}
 
 
 VERBS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -57,7 +58,7 @@ def _open(args: Namespace) -> int:
     ]
     lines += [_say_similar(s) for s in alike[:3]]
     lines.append(
-        f"next: debug-spyre run --as baseline '{plan.probe}'"
+        f"next: debug-spyre run --as baseline {shlex.quote(plan.probe)}"
         if plan.probe
         else "next: debug-spyre cluster probe NODEID"
     )

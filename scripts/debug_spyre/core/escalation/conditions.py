@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -29,7 +30,11 @@ def lacks(session: Session, evidence: Mapping[str, Evidence]) -> tuple[Lack, ...
         )
     if failing_run(session, evidence) is None:
         found.append(
-            Lack("traceback", "no run kept a failure with its traceback", f"debug-spyre run --as baseline '{probe}'")
+            Lack(
+                "traceback",
+                "no run kept a failure with its traceback",
+                f"debug-spyre run --as baseline {shlex.quote(probe or 'NODEID')}",
+            )
         )
     found += _control(session)
     if revision(session) is None:
