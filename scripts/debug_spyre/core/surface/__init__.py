@@ -1,0 +1,1 @@
+"""What a torch-spyre registers, read from its text; pure."""

@@ -1,0 +1,135 @@
+"""op: where ops are registered in the installed torch-spyre, which registration wins in each mode, and why."""
+
+from __future__ import annotations
+
+import gc
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.errors import DebugSpyreError, Exit, UsageError
+from debug_spyre.core.surface.index import Index
+from debug_spyre.core.surface.names import OpName, name_in_words, near, parse
+from debug_spyre.core.surface.say import lines_of, op_json, unresolved_json, unresolved_lines
+from debug_spyre.core.surface.verdict import OpAnswer, answer_on
+from debug_spyre.edge.surface_files import cache_folders, find_package, load_surface, read_table
+from debug_spyre.edge.workspace import find_checkout, logs_folder
+from debug_spyre.verbs.answer import answer, warn
+from debug_spyre.verbs.verb import Verb
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="aten.mm, aten::mm.out, mm, or a FallbackWarning's text"
+    )
+    parser.add_argument("--all", action="store_true", help="every op that the package registers something for")
+    parser.add_argument(
+        "--from", dest="run", metavar="RUN", help="every op that a run's evidence names (r3, or a file)"
+    )
+    parser.add_argument("--package", metavar="DIR", help="a torch_spyre folder that is not the installed one")
+    parser.add_argument("--exact", action="store_true", help="ask torch and its dispatcher too (imports torch, slower)")
+    parser.add_argument("--session", metavar="STEM", help="the session that --from means (default: the current one)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _run(args: Namespace) -> int:
+    gc.disable()  # a short process that allocates trees: collecting costs more than it frees
+    if not (args.names or args.all or args.run):
+        raise UsageError("op needs a name, --all or --from RUN", next="debug-spyre op aten.mm")
+    checkout = _checkout()
+    found = find_package(checkout, args.package)
+    surface = load_surface(found, caches=cache_folders(logs_folder(checkout) if checkout else None))
+    index = Index(surface, read_table())
+    asked, fell = list(args.names), {}
+    if args.run:
+        from debug_spyre.edge.fallen import fallen_ops
+
+        fell = fallen_ops(args.run, checkout, session=args.session)
+        asked += fell
+    names, unknown = _names(asked, index)
+    if args.all:
+        names += [name for name in index.packets() if name not in names]
+    answers = [answer_on(index, name) for name in names]
+    suggestions = {**unknown, **{str(a.name): near(a.name, _known(index)) for a in answers if not a.known}}
+    data: dict[str, Any] = {
+        "package": {"path": str(found.folder), "revision": _revision(found.folder, checkout)},
+        "ops": [op_json(a) for a in answers],
+        "unresolved": [unresolved_json(u) for u in surface.unresolved],
+        "suggestions": suggestions,
+        "warnings": list(surface.warnings),
+    }
+    lines = _lines(answers, args, found.folder)
+    if fell:
+        escalate = _escalations(answers, fell)
+        data["escalate"] = [str(name) for name in escalate]
+        lines += [f"{name}: registered with a kernel, but fell back in {args.run}: escalate" for name in escalate]
+    if args.exact:
+        from debug_spyre.edge.dispatcher import compare_with_dispatcher
+
+        exact = compare_with_dispatcher(answers, index, found, checkout)
+        data["exact"] = exact.to_json()
+        lines += exact.lines
+    lines += [
+        f"{name}: no op of that name; did you mean {' '.join(alike) or '(nothing near)'}?"
+        for name, alike in suggestions.items()
+    ]
+    if args.all or not all(a.known for a in answers) or len(surface.unresolved) <= 2:
+        lines += unresolved_lines(surface)
+    for text in surface.warnings[:5]:
+        warn(text)
+    answer(lines, data, as_json=args.json)
+    return int(Exit.NO if suggestions or any(a.missing_overload for a in answers) else Exit.YES)
+
+
+def _checkout() -> Path | None:
+    try:
+        return find_checkout()
+    except DebugSpyreError:
+        return None
+
+
+def _names(asked: list[str], index: Index) -> tuple[list[OpName], dict[str, list[str]]]:
+    names: list[OpName] = []
+    unknown: dict[str, list[str]] = {}
+    for text in asked:
+        parsed = parse(text)
+        if parsed is None:
+            unknown[name_in_words(text)] = []
+            continue
+        name = index.home(parsed[0], said=parsed[1])
+        if name not in names:
+            names.append(name)
+    return names, unknown
+
+
+def _known(index: Index) -> list[str]:
+    return [*index.sites, *index.table.names()]
+
+
+def _revision(folder: Path, checkout: Path | None) -> str | None:
+    from debug_spyre.edge.provenance import revision_of
+
+    return revision_of(folder, checkout)
+
+
+def _escalations(answers: list[OpAnswer], fell: dict[str, int]) -> list[OpName]:
+    """Ops that fell back in a run although a kernel of their own is registered."""
+    del fell
+    return [a.name for a in answers if a.summary.eager.verdict == "kernel" and a.summary.eager.own]
+
+
+def _lines(answers: list[OpAnswer], args: Namespace, folder: Path) -> list[str]:
+    if args.all and not args.names:
+        width = max((len(str(a.name)) for a in answers), default=0)
+        head = [f"{len(answers)} ops in {folder}: name, eager, compiled"]
+        return head + [
+            f"{a.name!s:{width}s}  {a.summary.eager.verdict:13s} {a.summary.compiled.verdict}" for a in answers
+        ]
+    return [line for a in answers if a.known for line in lines_of(a)]
+
+
+VERBS = {
+    "op": Verb(
+        _arguments, _run, "debug-spyre op aten.mm.out 'FallbackWarning: aten.sin.default is falling back to cpu'"
+    )
+}
