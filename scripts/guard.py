@@ -1003,7 +1003,7 @@ def is_plain(expression: str) -> bool:
 def is_broad_filter(text: str) -> bool:
     """A filter that makes an error of every user warning, or of every warning of a wide class."""
     action, _, rest = text.replace(" ", "").partition(":")
-    category = (rest.split(":") + ["", ""])[1]
+    category = [*rest.split(":"), "", ""][1]
     return action == "error" and category in ("UserWarning", "Warning", "builtins.UserWarning")
 
 
@@ -1476,6 +1476,53 @@ def is_destructive(words: list[str]) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------------------------
+# JSON by the interpreter's own C parts: importing json (and with it re) would double the start-up, measured
+
+
+class _Strict:
+    """How the scanner reads."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+
+
+def parse_json(text: str) -> object:
+    """The value in the text.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    text = text.strip()
+    try:
+        from _json import make_scanner
+
+        value, end = make_scanner(_Strict)(text, 0)  # type: ignore[arg-type]
+        if end == len(text):
+            return value
+    except (ImportError, StopIteration, SystemError, ValueError):
+        pass
+    import json  # says what is wrong, or reads it where the C part is not there
+
+    return json.loads(text)
+
+
+def to_json(value: object) -> str:
+    """What the hooks answer: objects of texts."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{to_json(str(key))}: {to_json(item)}" for key, item in value.items()) + "}"
+    try:
+        from _json import encode_basestring_ascii
+    except ImportError:
+        import json
+
+        return json.dumps(str(value))
+    return str(encode_basestring_ascii(str(value)))
+
+
+# ---------------------------------------------------------------------------------------------------------------
 # Sessions, read from their journals without the package
 
 
@@ -1511,13 +1558,11 @@ def client_of(data: bytes) -> str | None:
 
 def events_of(data: bytes) -> list[dict[str, object]]:
     """The journal's events; what can't be read is left out."""
-    import json
-
     found = []
     for line in data.split(b"\n"):
         try:
-            event = json.loads(line)
-        except ValueError:
+            event = parse_json(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
             continue
         if isinstance(event, dict) and isinstance(event.get("kind"), str):
             found.append(event)
@@ -1637,14 +1682,12 @@ def last_request(transcript: str) -> str:
             data = stream.read()
     except OSError:
         return ""
-    import json
-
     for line in reversed(data.split(b"\n")):
         if b'"user"' not in line:
             continue
         try:
-            entry = json.loads(line)
-        except ValueError:
+            entry = parse_json(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
             continue
         if (
             not isinstance(entry, dict)
@@ -1788,11 +1831,10 @@ def launcher_path() -> str:
 
 def main() -> int:
     """Read one hook event on stdin, print the answer. Never fails: what goes wrong inside is asked and said."""
-    import json
-
     event: dict[str, object] = {}
     try:
-        event = json.loads(sys.stdin.buffer.read().decode("utf-8", "replace"))
+        read = parse_json(sys.stdin.buffer.read().decode("utf-8", "replace"))
+        event = read if isinstance(read, dict) else {}
         client = event.get("session_id")
         world = World(
             cwd=str(event.get("cwd") or os.getcwd()),
@@ -1803,10 +1845,10 @@ def main() -> int:
         said = answer(event, world, project_wide="--project" in sys.argv[1:])
     except Exception as error:  # noqa: BLE001  a guard that fails inside says so
         why = f"the debug-spyre guard failed inside ({type(error).__name__}: {error}); no rule was checked"
-        name = event.get("hook_event_name") if isinstance(event, dict) else None
-        said = {"systemMessage": why} if name in ("Stop", "SessionStart") else _permission(ASK, why)
+        silent = event.get("hook_event_name") in ("Stop", "SessionStart")
+        said = {"systemMessage": why} if silent else _permission(ASK, why)
     if said is not None:
-        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.write(to_json(said) + "\n")
     return 0
 
 

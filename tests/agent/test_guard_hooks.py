@@ -312,3 +312,31 @@ def test_property_what_the_shell_would_run_is_not_hidden_by_what_stands_before(g
     except guard.ShellError:
         return  # asked
     assert "pytest" in names, (text, names)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=100 * FACTOR, deadline=None)
+@given(JSON, st.text(max_size=5))
+def test_property_the_light_json_reader_agrees_with_json(guard, value, rest):
+    text = json.dumps(value)
+    assert guard.parse_json(" " + text + "\n") == value
+    for other in (text + rest, text[:-1], rest):
+        try:
+            wanted = json.loads(other)
+        except ValueError:
+            with pytest.raises(ValueError):
+                guard.parse_json(other)
+        else:
+            assert guard.parse_json(other) == wanted or wanted != wanted
+
+
+@settings(max_examples=50 * FACTOR, deadline=None)
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=20), max_size=4))
+def test_property_answers_are_json(guard, texts):
+    assert json.loads(guard.to_json({"outer": texts})) == {"outer": texts}

@@ -193,7 +193,7 @@ def test_the_guard_goes_into_the_settings_and_out_without_a_loss(target, indent)
     assert list(merged) == list(PERSONS)
     assert merged["hooks"]["PreToolUse"][0] == PERSONS["hooks"]["PreToolUse"][0]
     for event in ("PreToolUse", "Stop", "SessionStart"):
-        ours = [g for g in merged["hooks"][event] if "guard.py" in g["hooks"][0]["command"]]
+        ours = [g for g in merged["hooks"][event] if "import guard" in g["hooks"][0]["command"]]
         assert len(ours) == 1
     assert settings.stat().st_mode & 0o777 == 0o600
     ok(install("--uninstall", cwd=target))
@@ -234,7 +234,7 @@ def test_a_personal_skill_names_its_guard_by_its_full_path(target, tmp_path):
     ok(install("--personal", "--guard", cwd=target, env={"HOME": str(home)}))
     assert (home / ".claude/skills/debug-spyre/SKILL.md").is_file()
     command = json.loads((home / ".claude/settings.json").read_text())["hooks"]["Stop"][0]["hooks"][0]["command"]
-    assert str(home / ".claude/skills/debug-spyre/scripts/guard.py") in command
+    assert str(home / ".claude/skills/debug-spyre/scripts") in command
     ok(install("--personal", "--uninstall", cwd=target, env={"HOME": str(home)}))
     assert not (home / ".claude/skills").exists() or not any((home / ".claude/skills").iterdir())
 

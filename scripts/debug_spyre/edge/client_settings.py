@@ -9,24 +9,24 @@ from typing import Any
 from debug_spyre.core.errors import BadInputError
 from debug_spyre.edge.files import make_folder, write_atomically
 
-MARK = "debug-spyre/scripts/guard.py"
+MARK = "debug-spyre/scripts"
 TOOLS = "Bash|Edit|Write|MultiEdit|NotebookEdit|Monitor|AskUserQuestion"
 SECONDS = 20
 
 
-def hook_command(guard: str, *, project_wide: bool = True) -> str:
-    """The shell line that runs the guard; where no Python can run it, the client asks and says why."""
-    flag = " --project" if project_wide else ""
+def hook_command(scripts: str, *, flag: str = "--project") -> str:
+    """The shell line that runs the guard (imported, so that its compiled form is kept); failing to run, it asks."""
     said = (
         '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask",'
         '"permissionDecisionReason":"the debug-spyre guard could not run; no rule was checked"}}'
     )
-    return f"python3 -IS \"{guard}\"{flag} || printf '%s' '{said}'"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import guard; guard.main()"
+    return f"python3 -IS -c '{code}' \"{scripts}\" {flag} || printf '%s' '{said}'"
 
 
-def our_hooks(guard: str) -> dict[str, list[dict[str, Any]]]:
+def our_hooks(scripts: str) -> dict[str, list[dict[str, Any]]]:
     """The hooks of the whole project, as the settings file spells them."""
-    hook = {"type": "command", "command": hook_command(guard), "timeout": SECONDS}
+    hook = {"type": "command", "command": hook_command(scripts), "timeout": SECONDS}
     return {
         "PreToolUse": [{"matcher": TOOLS, "hooks": [hook]}],
         "Stop": [{"hooks": [hook]}],
@@ -34,11 +34,11 @@ def our_hooks(guard: str) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def with_hooks(settings: dict[str, Any], guard: str) -> dict[str, Any]:
+def with_hooks(settings: dict[str, Any], scripts: str) -> dict[str, Any]:
     """The settings with our hooks in them, once."""
     settings = without_hooks(settings)
     hooks = dict(settings.get("hooks") or {})
-    for event, groups in our_hooks(guard).items():
+    for event, groups in our_hooks(scripts).items():
         hooks[event] = [*(hooks.get(event) or []), *groups]
     return {**settings, "hooks": hooks}
 
@@ -72,7 +72,7 @@ def _without_ours(group: Any) -> Any:
 
 
 def _is_ours(hook: Any) -> bool:
-    return isinstance(hook, dict) and MARK in str(hook.get("command"))
+    return isinstance(hook, dict) and MARK in str(hook.get("command")) and "guard" in str(hook.get("command"))
 
 
 def read_settings(path: Path) -> tuple[dict[str, Any], str | None]:

@@ -26,11 +26,11 @@ EXECUTABLE = {"scripts/debug-spyre", "scripts/guard.py"}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a skill goes: its folder, the client's settings beside it, and how those name the guard."""
+    """Where a skill goes: its folder, the client's settings beside it, and how those name the guard's folder."""
 
     skill: Path
     settings: Path
-    guard: str
+    scripts: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,7 @@ def project_place(start: Path) -> Place:
     if not start.is_dir():
         raise EnvironmentTroubleError(f"{start} is not a folder", next="debug-spyre install CHECKOUT")
     top = find_checkout(start)
-    guard = f"$CLAUDE_PROJECT_DIR/{SKILL}/scripts/guard.py"
-    return Place(top / SKILL, top / ".claude/settings.json", guard)
+    return Place(top / SKILL, top / ".claude/settings.json", f"$CLAUDE_PROJECT_DIR/{SKILL}/scripts")
 
 
 def personal_place() -> Place:
@@ -70,7 +69,7 @@ def personal_place() -> Place:
             "HOME is not set, so there is no personal folder", next="debug-spyre install CHECKOUT"
         )
     skill = Path(home).resolve() / "skills/debug-spyre"
-    return Place(skill, Path(home).resolve() / "settings.json", str(skill / "scripts/guard.py"))
+    return Place(skill, Path(home).resolve() / "settings.json", str(skill / "scripts"))
 
 
 def install(bundle: Bundle, place: Place, *, dry_run: bool = False) -> Change:

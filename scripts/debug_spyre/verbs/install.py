@@ -42,7 +42,7 @@ def _install(place: install.Place, args: Namespace) -> tuple[list[str], dict[str
     settings, text = client_settings.read_settings(place.settings)
     change = install.install(find_bundle(), place, dry_run=args.dry_run)
     if args.guard and not args.dry_run:
-        client_settings.write_settings(place.settings, client_settings.with_hooks(settings, place.guard), text)
+        client_settings.write_settings(place.settings, client_settings.with_hooks(settings, place.scripts), text)
     would = "would be " if args.dry_run else ""
     if change.kept:
         lines = [f"the skill is here already: {place.skill}"]
