@@ -1,0 +1,1 @@
+"""Numerics: what is wrong with a tensor, in numbers and in words. Arrays in, values out; numpy only."""

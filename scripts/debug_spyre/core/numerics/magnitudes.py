@@ -1,0 +1,61 @@
+"""Largest magnitude along each named axis, device beside reference: periodic rows are seen at a glance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from debug_spyre.core.evidence import json_number
+from debug_spyre.core.numerics.formats import Array
+from debug_spyre.core.numerics.pattern import number
+
+MOST_SHOWN = 12
+FAR = 4.0
+
+
+def magnitudes(a: Array, e: Array, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Per axis and index the largest |value| of both; the innermost axis too."""
+    table = []
+    size_a, size_e = (np.abs(x.astype(np.float64)) for x in (a, e))
+    for axis, length in enumerate(a.shape):
+        others = tuple(i for i in range(a.ndim) if i != axis)
+        top_a, top_e = (_largest(x, others) for x in (size_a, size_e))
+        rows = [
+            {"index": i, "actual": json_number(float(top_a[i])), "expected": json_number(float(top_e[i]))}
+            for i in range(length)
+        ]
+        table.append({"axis": names[axis] if axis < len(names) else str(axis), "values": rows})
+    return table
+
+
+def _largest(size: Array, others: tuple[int, ...]) -> Array:
+    clean = np.where(np.isnan(size), np.inf, size)
+    largest: Array = clean.max(axis=others, initial=0.0) if others else clean
+    return largest
+
+
+def magnitude_lines(table: list[dict[str, Any]]) -> list[str]:
+    """One line an axis: the indices whose magnitude is far from the reference's."""
+    lines = []
+    for axis in table:
+        far = [row for row in axis["values"] if _is_far(row)]
+        ordinary = [float(row["actual"]) for row in axis["values"] if not _is_far(row)]
+        text = f"  {axis['axis']} ({len(axis['values'])}): "
+        if not far:
+            lines.append(f"{text}magnitudes as the reference's, up to {number(max(ordinary, default=0.0))}")
+            continue
+        shown = ", ".join(
+            f"{row['index']}: {number(float(row['actual']))} for {number(float(row['expected']))}"
+            for row in far[:MOST_SHOWN]
+        )
+        more = f", and {len(far) - MOST_SHOWN} more" if len(far) > MOST_SHOWN else ""
+        lines.append(f"{text}{shown}{more}; {len(ordinary)} as the reference")
+    return lines
+
+
+def _is_far(row: dict[str, Any]) -> bool:
+    actual, expected = float(row["actual"]), float(row["expected"])
+    if actual == expected:
+        return False
+    return not (actual <= FAR * expected and expected <= FAR * actual)

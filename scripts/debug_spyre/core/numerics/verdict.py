@@ -1,0 +1,128 @@
+"""The verdict on a comparison: same, accumulation, structural, special or inconclusive, always with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from debug_spyre.core.numerics.formats import DEVICE, Format, Values
+from debug_spyre.core.numerics.measure import Measured, sample
+from debug_spyre.core.numerics.pattern import Pattern, number
+
+LARGE = 0.1  # of the reference's rms: no rounding does that
+FEW = 0.02  # scattered outliers up to this part don't make a structure
+
+
+class Verdict(StrEnum):
+    """How two tensors relate."""
+
+    SAME = "same"
+    ACCUMULATION = "accumulation"
+    STRUCTURAL = "structural"
+    SPECIAL = "special"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict and why."""
+
+    verdict: Verdict
+    reason: str
+
+
+def golden_figures(a: Values, e: Values, golden: Values, form: Format) -> dict[str, Any]:
+    """Errors of device and reference against the float64 golden result (rms, relative to its rms)."""
+    x, y, g = (sample(v.array.reshape(-1), np.float64) for v in (a, e, golden))
+    with np.errstate(all="ignore"):
+        known = np.isfinite(x) & np.isfinite(y) & np.isfinite(g)
+        x, y, g = x[known], y[known], g[known]
+        scale = float(np.sqrt(np.mean(g**2))) if g.size else 0.0
+        device = float(np.sqrt(np.mean((x - g) ** 2))) if g.size else 0.0
+        reference = float(np.sqrt(np.mean((y - g) ** 2))) if g.size else 0.0
+    floor = (DEVICE.step if form.name in {"float16", "bfloat16"} else form.step) * scale
+    return {
+        "device": device / scale if scale else device, "reference": reference / scale if scale else reference,
+        "floor": floor / scale if scale else 0.0, "ratio": device / max(reference, floor / 4, 1e-300),
+    }  # fmt: skip
+
+
+def judge(m: Measured, patterns: tuple[Pattern, ...], form: Format, golden: dict[str, Any] | None) -> Judgement:
+    """The verdict from figures, patterns and, where there is one, the golden result."""
+    if not m.total:
+        return Judgement(Verdict.INCONCLUSIVE, "the tensors have no elements: nothing was compared")
+    if m.both_nan == m.total:
+        return Judgement(Verdict.INCONCLUSIVE, "both tensors are NaN everywhere: nothing can be compared")
+    if not m.mismatched:
+        exact = (
+            "bit for bit the same values" if m.identical else f"all within rtol {number(m.rtol)}, atol {number(m.atol)}"
+        )
+        return Judgement(Verdict.SAME, exact)
+    share = f"{m.mismatched:,} of {m.total:,} elements ({100 * m.mismatched / m.total:.3g} %) are off"
+    wild = m.special["nan"] + m.special["inf"]
+    if patterns and any(p.kind != "nan" for p in patterns):
+        return Judgement(Verdict.STRUCTURAL, f"{share}, in a pattern that chance does not make")
+    if wild and wild >= 0.5 * m.mismatched:
+        what = "NaN" if m.special["nan"] >= m.special["inf"] else "infinite"
+        return Judgement(Verdict.SPECIAL, f"{share}, {wild:,} of them {what} where the reference is not")
+    if patterns:
+        return Judgement(Verdict.STRUCTURAL, f"{share}, in a pattern that chance does not make")
+    if golden is not None:
+        return _three_way(share, golden)
+    return _by_size(m, share, form)
+
+
+def _three_way(share: str, golden: dict[str, Any]) -> Judgement:
+    device, reference = golden["device"], golden["reference"]
+    figures = f"against the golden result the device is off by {number(device)}, the reference by {number(reference)}"
+    if reference > LARGE:
+        return Judgement(Verdict.INCONCLUSIVE, f"{share}; {figures}: the problem is ill conditioned")
+    if golden["ratio"] <= 2 or device <= 2 * golden["floor"]:
+        return Judgement(Verdict.ACCUMULATION, f"{share}; {figures}: no worse than the format allows")
+    if device > LARGE:
+        return Judgement(Verdict.STRUCTURAL, f"{share}; {figures}")
+    return Judgement(Verdict.INCONCLUSIVE, f"{share}; {figures}: {number(golden['ratio'])} times as much, no pattern")
+
+
+def _by_size(m: Measured, share: str, form: Format) -> Judgement:
+    if form.kind != "f":
+        return Judgement(Verdict.STRUCTURAL, f"{share}; values of {form.name} are exact or wrong")
+    gross = int(np.count_nonzero(m.gross))
+    scale = max(m.noise.scale, 1e-300)
+    worst, typical = m.max_abs / scale, m.noise.sigma / scale
+    if m.total < 8:
+        relative = m.max_rel
+        if relative >= LARGE:
+            return Judgement(Verdict.STRUCTURAL, f"{share} by {number(relative)} of the value")
+        if relative <= 16 * form.step:
+            return Judgement(Verdict.ACCUMULATION, f"{share} by {number(relative)} of the value, a few roundings")
+        return Judgement(Verdict.INCONCLUSIVE, f"{share} by {number(relative)} of the value; too few elements to tell")
+    if gross >= FEW * m.total and m.typical_rel < LARGE / 2:
+        return Judgement(
+            Verdict.ACCUMULATION,
+            f"{share}, half of them by less than {number(m.typical_rel)} of their value; no pattern",
+        )
+    if gross >= 0.3 * m.total and worst >= LARGE:
+        return Judgement(
+            Verdict.STRUCTURAL, f"{share}, by up to {number(worst)} of the reference's rms; no pattern found"
+        )
+    if gross == 0 and worst < LARGE:
+        return Judgement(
+            Verdict.ACCUMULATION,
+            f"{share}, none by more than {number(worst)} of the reference's rms; errors look like noise",
+        )
+    if gross <= FEW * m.total:
+        return Judgement(
+            Verdict.INCONCLUSIVE,
+            f"{share}; {gross:,} scattered outliers (up to {number(worst)} of the rms) over noise of {number(typical)}; no pattern",
+        )
+    if worst < LARGE:
+        return Judgement(
+            Verdict.ACCUMULATION, f"{share}, none by more than {number(worst)} of the reference's rms; no pattern"
+        )
+    return Judgement(
+        Verdict.INCONCLUSIVE, f"{share}, {gross:,} grossly, up to {number(worst)} of the rms; no pattern found"
+    )

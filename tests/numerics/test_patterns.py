@@ -1,0 +1,92 @@
+"""Planted patterns are found with their parameters; noise, scatter and outliers show none. Figures are printed."""
+
+import os
+
+import numpy as np
+import planted
+import pytest
+
+from debug_spyre.core.numerics.comparison import compare
+from debug_spyre.core.numerics.formats import Values
+
+FACTOR = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
+DRAWS = 130 * FACTOR if FACTOR == 1 else 2000
+
+
+def test_property_planted_patterns_are_found_with_their_parameters(capsys):
+    missed = [seed for seed in range(DRAWS) if not planted.judged(seed)[0]]
+    with capsys.disabled():
+        print(
+            f"\npatterns found: {DRAWS - len(missed)} of {DRAWS} ({100 * (1 - len(missed) / DRAWS):.2f} %), missed seeds {missed[:12]}"
+        )
+    assert len(missed) <= max(0.01 * DRAWS, 2)
+
+
+def test_property_noise_scatter_and_outliers_show_no_pattern(capsys):
+    alarms = [seed for seed in range(DRAWS) if planted.alarmed(seed)[0]]
+    with capsys.disabled():
+        print(f"\nfalse alarms: {len(alarms)} of {DRAWS} ({100 * len(alarms) / DRAWS:.2f} %), seeds {alarms[:12]}")
+    assert len(alarms) <= max(0.005 * DRAWS, 1)
+
+
+def halves(array):
+    return Values("float16", array.astype(np.float16).astype(np.float32))
+
+
+def reference(shape=(8, 96, 64), seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def test_several_patterns_at_once_are_told_apart():
+    good = reference()
+    bad = good.copy()
+    bad[2] = 65504
+    bad[:, 5::7] = 0
+    bad[..., 40] += 3
+    found = compare(halves(bad), halves(good)).patterns
+    assert {(p.kind, p.axis) for p in found} >= {("slice", 0), ("period", 1), ("slice", 2)}
+    assert {p.kind for p in found} >= {"overflow", "zeros", "offset"}
+
+
+def test_a_stretch_of_the_flat_index_that_no_axis_explains():
+    good = reference((50, 70))
+    bad = good.copy()
+    bad.reshape(-1)[1001:2777] = 9
+    (first, *_) = compare(halves(bad), halves(good)).patterns
+    assert (first.kind, first.axis, first.start, first.stop) == ("block", None, 1001, 2777)
+
+
+def test_sticks_are_named():
+    good = reference((40, 512))
+    bad = good.copy()
+    bad.reshape(40, 4, 2, 64)[:, :, 1] = 7
+    (first, *_) = compare(halves(bad), halves(good)).patterns
+    assert (first.kind, first.period, first.phase, first.width) == ("period", 128, 64, 64)
+    assert "sticks" in first.text
+
+
+def test_a_dropped_storage_offset_is_a_roll_without_wrapping():
+    base = reference((65, 40))
+    (first, *_) = compare(halves(base[:-1]), halves(base[1:])).patterns
+    assert (first.kind, first.axis, first.shift) == ("roll", 0, 1)
+    assert "without wrapping" in first.text
+
+
+@pytest.mark.parametrize("share", [0.001, 0.05, 0.5])
+def test_scatter_is_inconclusive_or_structural_but_no_pattern(share):
+    good = reference()
+    rng = np.random.default_rng(5)
+    bad = np.where(rng.random(good.shape) < share, 65504.0, good)
+    assert compare(halves(bad), halves(good)).patterns == ()
+
+
+def test_equal_tensors_are_the_same_whatever_they_hold():
+    strange = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 65504.0, 6e-8])
+    assert compare(halves(strange), halves(strange)).verdict.value == "same"
+    assert compare(halves(strange), halves(strange[::-1])).verdict.value != "same"
+
+
+def test_integers_are_compared_exactly_beyond_what_floats_hold():
+    one = Values("int64", np.array([[2**62, 5], [7, 2**53 + 1]]))
+    two = Values("int64", np.array([[2**62 + 1, 5], [7, 2**53]]))
+    assert compare(one, two).measured.mismatched == 2
