@@ -74,6 +74,7 @@ class Place:
             "DEBUG_SPYRE_PYTHON": sys.executable,
             "SPYRE_SIM_DEVICE": str(self.device),
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # quicker; tests of plugins take it back
         }
 
     @property

@@ -186,3 +186,10 @@ def _fits(piece: str, nodeid: str) -> bool:
 
 def _command(verb: str, words: Iterable[str]) -> str:
     return f"debug-spyre {verb} {shlex.join(words)}".rstrip()
+
+
+def with_nodeids(args: Sequence[str], nodeids: Sequence[str]) -> tuple[str, ...]:
+    """The same call for exactly these tests, in this order: options stay, selections and `-k` go."""
+    gone = {"-k", "--keyword", "--deselect", "--ignore", "--ignore-glob", "--lf", "--last-failed", "--ff"}
+    kept = [p for word in split(args) if word.option is not None and word.option not in gone for p in word.written]
+    return (*kept, *nodeids)

@@ -110,7 +110,7 @@ def is_session(events: Iterable[object]) -> bool:
 
 def tensor_budget(folder: Path) -> int:
     """Bytes that the session may still keep in tensors."""
-    used = sum(p.stat().st_size for p in folder.glob(f"{rf.RUNS}/*/tensors/*.safetensors"))
+    used = sum(p.stat().st_size for p in folder.glob(f"{rf.RUNS}/**/*.safetensors"))
     return max(0, SESSION_TENSORS - used)
 
 

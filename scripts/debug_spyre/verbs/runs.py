@@ -127,7 +127,7 @@ def _spec(
         cards=args.cards,
         reap=args.reap,
         expect_change=tuple(args.expect_change),
-        cwd=Path.cwd(),
+        cwd=place.checkout if getattr(args, "members", False) else Path.cwd(),  # node ids begin at the root
         python=str(choose(place.checkout).python),
     )
 

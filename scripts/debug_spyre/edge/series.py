@@ -1,0 +1,191 @@
+"""Several pytest processes in one job, one after the other under its lock: the driver of the ready experiments.
+
+It runs as the job's command. The first process's results are the run's; the table goes to series.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from debug_spyre.core import pytest_words, series_words
+from debug_spyre.core.evidence import Evidence, Outcome
+from debug_spyre.core.series_words import Seen, seen_in
+from debug_spyre.core.spoilers import Spoilers, smallest
+from debug_spyre.edge.child import BUDGET, RESULTS
+from debug_spyre.edge.files import PRIVATE, make_folder, write_atomically
+from debug_spyre.edge.logs_reader import read_run
+from debug_spyre.edge.processes import RUN_FOLDER
+from debug_spyre.edge.records import read_evidence
+from debug_spyre.edge.run_folder import RunFolder, run_folders_of
+from debug_spyre.edge.settling import tensor_budget
+
+TRIES = "DEBUG_SPYRE_SPOILER_TRIES"
+SECONDS = "DEBUG_SPYRE_SPOILER_SECONDS"
+
+
+def main(words: Sequence[str]) -> int:
+    """words: kind, number, --, the pytest command."""
+    kind, number = words[0], int(words[1])
+    series = Series(list(words[3:]), RunFolder(Path(os.environ[RUN_FOLDER])))
+    lines, data, status = {"repeat": _repeat, "isolate": _isolate, "alone": _alone}[kind](series, number)
+    series.report(kind, lines, data)
+    return status
+
+
+class Series:
+    """Runs parts and keeps their results apart."""
+
+    def __init__(self, argv: list[str], run: RunFolder) -> None:
+        at = argv.index("pytest") + 1
+        self.head, self.args, self.run = argv[:at], tuple(argv[at:]), run
+        self.number = 0
+        self.root: Path | None = None
+
+    def part(
+        self, nodeids: Sequence[str] | None = None, *, results: Path | None = None, extra: Sequence[str] = ()
+    ) -> tuple[int, Evidence]:
+        """One pytest process: the whole selection, or exactly these tests."""
+        self.number += 1
+        folder = self.run.path / "parts" / str(self.number)
+        make_folder(folder)
+        where = results or folder / "results.jsonl"
+        args = self.args if nodeids is None else pytest_words.with_nodeids(self.args, nodeids)
+        what = "the whole selection" if nodeids is None else f"{len(nodeids)} tests" if len(nodeids) > 1 else nodeids[0]
+        print(f"\n===== process {self.number}: {what} =====", flush=True)
+        done = subprocess.run(
+            [*self.head, *args, *extra],
+            env={**os.environ, RESULTS: str(where), BUDGET: str(tensor_budget(self.run.owner))},
+            cwd=self.root if nodeids is not None else None,
+            check=False,
+        )
+        evidence = read_run(where if where.exists() else None, Path(os.devnull), checkout=None)
+        self.root = self.root or _root_of(where)
+        return done.returncode, evidence
+
+    def report(self, kind: str, lines: list[str], data: dict[str, object]) -> None:
+        """The table, in the output and as series.json."""
+        print("\n" + "\n".join(lines), flush=True)
+        made = {"verb": f"run --{kind}", "lines": lines[:10], "data": data}
+        write_atomically(self.run.path / "series.json", json.dumps(made, ensure_ascii=False), mode=PRIVATE)
+
+
+def _repeat(series: Series, number: int) -> tuple[list[str], dict[str, object], int]:
+    runs, worst = [], 0
+    for count in range(number):
+        code, evidence = series.part(results=series.run.results if count == 0 else None)
+        runs.append(seen_in(evidence))
+        worst = worst if worst > 0 else abs(code) if code else worst
+    lines, data = series_words.repeated(runs)
+    return lines, data, min(worst, 5)
+
+
+def _isolate(series: Series, _number: int) -> tuple[list[str], dict[str, object], int]:
+    _, listed = series.part(extra=("--collect-only", "-q"))
+    merged = _Merged(series.run.results, listed.selected)
+    alone: dict[str, Seen] = {}
+    for nodeid in listed.selected:
+        code, evidence = series.part([nodeid])
+        merged.add(series.run.path / "parts" / str(series.number) / "results.jsonl")
+        alone[nodeid] = seen_in(evidence).get(nodeid) or Seen(Outcome.CRASHED if code else Outcome.MISSING)
+    status = 5 if not alone else int(any(seen.fails for seen in alone.values()))
+    merged.end(status)
+    lines, data = series_words.isolated(alone, _seen_before(series.run, alone))
+    return lines, data, status
+
+
+def _alone(series: Series, _number: int) -> tuple[list[str], dict[str, object], int]:
+    code, evidence = series.part(results=series.run.results)
+    matrix = seen_in(evidence)
+    order = [n for n in evidence.selected if n in matrix] or list(matrix)
+    failing = [n for n in order if matrix[n].fails]
+    alone = {}
+    for nodeid in failing:
+        _, by_itself = series.part([nodeid])
+        alone[nodeid] = seen_in(by_itself).get(nodeid) or Seen(Outcome.MISSING)
+    deadline = time.monotonic() + float(os.environ.get(SECONDS, "1800"))
+    spoilers: dict[str, Spoilers] = {}
+    for nodeid in (n for n in failing if not alone[n].fails):
+        if time.monotonic() >= deadline:
+            break
+        spoilers[nodeid] = _spoilers_of(series, nodeid, order[: order.index(nodeid)], deadline)
+    lines, data = series_words.alone_against(matrix, alone, spoilers)
+    return lines, data, min(abs(code), 5)
+
+
+def _spoilers_of(series: Series, nodeid: str, before: Sequence[str], deadline: float) -> Spoilers:
+    def spoils(tests: tuple[str, ...]) -> bool:
+        _, evidence = series.part([*tests, nodeid])
+        seen = seen_in(evidence).get(nodeid)
+        return bool(seen and seen.fails)
+
+    budget = int(os.environ.get(TRIES, "40"))
+    found = smallest(before, lambda tests: time.monotonic() < deadline and spoils(tests), budget=budget)
+    late = time.monotonic() >= deadline
+    return Spoilers(found.tests, found.shown, found.complete and not late, found.tries)
+
+
+def _seen_before(run: RunFolder, wanted: dict[str, Seen]) -> dict[str, Seen]:
+    """What the newest earlier run of this folder that had more than one test showed of each."""
+    found: dict[str, Seen] = {}
+    for other in run_folders_of(run.owner):
+        if other.id == run.id:
+            continue
+        evidence = read_evidence(other)
+        if evidence is not None and len(evidence.tests) > 1:
+            found.update({n: seen for n, seen in seen_in(evidence).items() if n in wanted})
+    return found
+
+
+def _root_of(results: Path) -> Path | None:
+    """The rootdir that node ids are relative to."""
+    try:
+        with results.open(encoding="utf-8") as stream:
+            return Path(json.loads(stream.readline())["rootdir"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+class _Merged:
+    """One results file out of many processes: one session with all their tests."""
+
+    def __init__(self, path: Path, selected: Sequence[str]) -> None:
+        self.stream = path.open("a", encoding="utf-8", errors="replace")
+        self.selected = list(selected)
+        self.begun = False
+
+    def add(self, part: Path) -> None:
+        try:
+            lines = part.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return
+        for line in lines:
+            kind = line[:40]
+            if '"e": "session_start"' in kind:
+                if not self.begun:
+                    self.stream.write(line + "\n")
+                    self.stream.write(json.dumps({"e": "collected", "ids": self.selected, "deselected": []}) + "\n")
+                self.begun = True
+            elif '"e": "collected"' not in kind and '"e": "session_finish"' not in kind:
+                self.stream.write(self._located(line, part) + "\n")
+        self.stream.flush()
+
+    def _located(self, line: str, part: Path) -> str:
+        """Kept tensors lie beside the part's results: say so relative to the run's folder."""
+        if not line.startswith('{"e": "tensors"'):
+            return line
+        try:
+            event = json.loads(line)
+            for entry in [*event["pairs"], *event["others"]]:
+                entry["file"] = f"parts/{part.parent.name}/{entry['file']}"
+            return json.dumps(event)
+        except (ValueError, KeyError, TypeError):
+            return line
+
+    def end(self, status: int) -> None:
+        self.stream.write(json.dumps({"e": "session_finish", "exit": status, "at": time.time()}) + "\n")
+        self.stream.close()

@@ -1,0 +1,125 @@
+"""Ready experiments: again and again, each alone, alone against the matrix with the spoiler found, an empty cache."""
+
+import json
+import os
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from debug_spyre.core.evidence import Outcome
+from debug_spyre.core.series_words import Seen, alone_against, isolated, repeated
+from debug_spyre.core.spoilers import smallest
+
+FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
+STATE = """
+import pytest
+seen = []
+@pytest.mark.parametrize("n", range(4))
+def test_before(n):
+    seen.append(n)
+def test_spoiled():
+    assert 2 not in seen, "3 elements exceed atol=1"
+def test_always_bad():
+    assert False
+"""
+
+
+def table(place):
+    return json.loads(next(place.logs.rglob("series.json")).read_text())
+
+
+def test_alone_against_the_matrix_flags_what_changes_and_finds_the_spoiler(place):
+    place.write("test it.py", STATE)
+    done = place.json("run", "--alone", "test it.py")
+    assert done["status"] == "failed" and done["status_of_process"] == 1
+    assert {f["nodeid"] for f in done["failures"]} == {"test it.py::test_spoiled", "test it.py::test_always_bad"}
+    made = table(place)
+    assert made["data"]["carry_over"] == ["test it.py::test_spoiled"]
+    row = next(r for r in made["data"]["rows"] if r["nodeid"] == "test it.py::test_spoiled")
+    assert row["spoilers"] == ["test it.py::test_before[2]"] and row["minimal"] is True
+    report = place.events("report_made")[0]
+    assert report["verb"] == "run --alone" and any(
+        "spoiled by test it.py::test_before[2]" in x for x in report["lines"]
+    )
+    assert len(place.events("run_finished")) == 1, "one job, one hold of the lock"
+
+
+def test_isolate_runs_each_test_in_a_process_of_its_own(place):
+    place.write("test_it.py", STATE)
+    first = place.json("run", "test_it.py")
+    stem = os.path.basename(os.path.dirname(first["output"]))
+    done = place.json("run", "--isolate", "test_it.py", "--session", stem)
+    assert done["counts"]["failed"] == 1 and done["scope"]["collected"] == 6
+    assert table(place)["data"]["carry_over"] == ["test_it.py::test_spoiled"]
+
+
+def test_repeat_tells_the_deterministic_from_the_wavering(place):
+    place.write("test_it.py", """
+        import pathlib
+        def test_steady(): pass
+        def test_wavers():
+            mark = pathlib.Path(__file__).with_name("count")
+            n = int(mark.read_text()) if mark.exists() else 0
+            mark.write_text(str(n + 1))
+            assert n % 2
+    """.replace("\n        ", "\n"))  # fmt: skip
+    done = place.json("run", "--repeat", "3", "test_it.py")
+    assert done["status"] == "failed"
+    rows = {r["nodeid"]: r["outcomes"] for r in table(place)["data"]["rows"]}
+    assert rows["test_it.py::test_steady"] == ["passed"] * 3
+    assert rows["test_it.py::test_wavers"] == ["failed", "passed", "failed"]
+    assert table(place)["data"]["deterministic"] is False
+
+
+def test_a_fresh_cache_is_a_folder_of_its_own(place):
+    place.write("test_it.py", "import os\ndef test_it(): print(os.environ['TORCHINDUCTOR_CACHE_DIR']); assert 0\n")
+    one = place.json("run", "--fresh-cache", "test_it.py")
+    assert place.events("run_started")[0]["env"]["TORCHINDUCTOR_CACHE_DIR"] in open(one["output"]).read()
+
+
+def test_repeat_once_repeats_nothing(place):
+    assert place.call("run", "--repeat", "1", "t.py").returncode == 64
+
+
+@given(
+    st.integers(1, 24).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), min_size=1, max_size=4)))
+)
+@settings(max_examples=150 * FUZZ, deadline=None)
+def test_property_the_search_ends_in_a_set_that_spoils_and_from_which_nothing_can_go(case):
+    size, guilty = case
+    tests = [str(n) for n in range(size)]
+    found = smallest(tests, lambda chosen: {str(n) for n in guilty} <= set(chosen), budget=10_000)
+    assert found.shown and found.complete and found.tests == tuple(str(n) for n in sorted(guilty))
+
+
+@given(st.integers(1, 60), st.integers(0, 12))
+@settings(max_examples=60 * FUZZ, deadline=None)
+def test_property_the_budget_is_kept_and_an_unfinished_search_says_so(size, budget):
+    asked = []
+    guilty = {"0", str(size - 1)}
+
+    def spoils(chosen):
+        asked.append(chosen)
+        return guilty <= set(chosen)
+
+    found = smallest([str(n) for n in range(size)], spoils, budget=budget)
+    assert len(asked) == found.tries <= budget
+    assert guilty <= set(found.tests) or not found.shown
+    assert not found.complete or set(found.tests) == guilty
+
+
+def test_tests_that_do_not_spoil_again_are_not_blamed():
+    found = smallest(["a", "b"], lambda _: False, budget=9)
+    assert found.tests == () and not found.shown
+
+
+def test_an_experiment_that_saw_no_test_says_nothing():
+    for lines, data in (repeated([{}, {}]), isolated({}, {}), alone_against({}, {}, {})):
+        assert lines[-1] == "no test ran: this says nothing"
+        assert data.get("deterministic") is not True
+
+
+def test_other_figures_alone_and_in_the_matrix_are_told_apart_from_no_difference():
+    bad, other = Seen(Outcome.FAILED, "1/2, 2.35"), Seen(Outcome.FAILED, "1/2, 63616")
+    assert "never compare magnitudes" in alone_against({"t": bad}, {"t": other}, {})[0][-1]
+    assert "do not depend" in alone_against({"t": bad}, {"t": bad}, {})[0][-1]
