@@ -129,6 +129,7 @@ class Story:
         options=(),
         run_id=None,
         busy=False,
+        env=None,
     ):
         """`tests`: node id -> outcome word, or a dict with outcome, kind, severity, seconds, fallbacks."""
         run_id = run_id or f"r{sum(e.kind == 'run_started' for e in self.events) + 1}"
@@ -137,7 +138,7 @@ class Story:
         self.add(
             ev.RunStarted(
                 run=run_id, verb="run", name=name, argv=("pytest",), output=f"{name}.txt", pytest_args=("x",),
-                members_only=members_only, tree_digest=tree, backend=backend,
+                members_only=members_only, tree_digest=tree, backend=backend, env=env or {},
             )
         )  # fmt: skip
         records, failures = [], []

@@ -86,7 +86,10 @@ TABLE = [
     ("a member crashed before", {"pre": {A: "crashed"}}, OPEN, None),
     ("the members were never run before", {"pre": "none"}, UNKNOWN, "failed-before"),
     ("the members' first run is invalid", {"pre_kw": {"valid": False}}, UNKNOWN, "failed-before"),
-    ("the probe alone is no run of the members", {"pre_kw": {"members_only": False}}, UNKNOWN, "failed-before"),
+    ("the probe alone is no run of the members", {"pre_kw": {"members_only": False, "selected": [A]}}, UNKNOWN, "failed-before"),
+    ("a run of just the members needs no other name", {"pre_kw": {"members_only": False}}, OPEN, None),
+    ("another environment", {"post_kw": {"env": {"SPYRE_X": "1"}}}, SHUT, "same-tests"),
+    ("another place for the compile cache", {"post_kw": {"env": {"TORCHINDUCTOR_CACHE_DIR": "/x"}}}, OPEN, None),
     # post, members
     ("a member still fails alone", {"post": {A: "failed"}}, SHUT, "members-pass"),
     ("a member still fails in the matrix", {"post_matrix": {A: "failed"}}, SHUT, "members-pass"),

@@ -16,6 +16,8 @@ from debug_spyre.core.session import Member, Run, Session
 from debug_spyre.core.transitions import Answer, Sight, predicate
 from debug_spyre.core.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
 
+_PLACES = ("_CACHE_DIR", "PYTHONPATH")  # where something lies does not change what is measured
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -29,7 +31,8 @@ class Measure:
         """The ids that the run selected, with the options that change behaviour."""
         if self.sight is None:
             return scope_of(())
-        return scope_of(self.sight.evidence.selected, self.run.scope.get("options") or ())
+        surroundings = (f"{k}={v}" for k, v in self.run.env.items() if not k.endswith(_PLACES))
+        return scope_of(self.sight.evidence.selected, (*(self.run.scope.get("options") or ()), *surroundings))
 
     @property
     def is_complete(self) -> bool:
@@ -62,11 +65,19 @@ class Measured:
 
     def all_named(self, name: str, *, members_only: bool) -> list[Measure]:
         """Finished valid runs of that name, oldest first."""
-        return [
+        found = [
             Measure(run, self._sights.get(run.id))
             for run in self.session.named_runs(name)
-            if run.is_finished and run.valid and run.members_only is members_only
+            if run.is_finished and run.valid
         ]
+        return [m for m in found if self._is_of_members(m) is members_only]
+
+    def _is_of_members(self, measure: Measure) -> bool:
+        """Asked for as such, or a run that selected just the members (a cluster of one, say)."""
+        if measure.run.members_only or measure.run.name in {FULL_MATRIX, POST_FIX_MATRIX}:
+            return measure.run.members_only
+        members = {m.nodeid for m in self.session.members}
+        return measure.sight is not None and set(measure.sight.evidence.selected) == members
 
     def _newest(self, name: str, *, members_only: bool) -> Measure | None:
         found = self.all_named(name, members_only=members_only)

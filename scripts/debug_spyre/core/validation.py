@@ -1,0 +1,197 @@
+"""What `validate` does next, and what it writes down: the table of members, the matrix compared, regressions as rows.
+
+Everything follows from the journal and the present tree, so a validation that was interrupted goes on by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from debug_spyre.core.changes import Changes
+from debug_spyre.core.claim import BASELINE_MEMBERS, matrix_command, shell_word
+from debug_spyre.core.events import HypothesisAdded
+from debug_spyre.core.measured import Measure, Measured, is_same_scope
+from debug_spyre.core.session import Member, Session
+from debug_spyre.core.transitions import Answer, MatrixChange, Seen, compare_matrix, predicate
+from debug_spyre.core.words import FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, RunStatus
+
+_CUT_SHORT = {RunStatus.INTERRUPTED, RunStatus.KILLED, RunStatus.LOST, RunStatus.BUSY}
+MOST_ROWS = 3
+SHOWN_IDS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The tree and the backend as they are now; None: unknown."""
+
+    tree: str | None
+    backend: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A run that is still to be made."""
+
+    name: str
+    why: str
+
+
+def missing_before(m: Measured) -> tuple[str, ...]:
+    """Commands of the measurements that have to be made on the tree as it was at open, before a fix can be judged."""
+    found = []
+    if m.before_members is None:
+        found.append(BASELINE_MEMBERS)
+    if m.before_matrix is None:
+        found.append(matrix_command(m.session))
+    return tuple(found)
+
+
+def is_unchanged(m: Measured, now: Present) -> bool:
+    """Tree and backend are as before the fix: there is nothing to validate."""
+    if now.tree is None or now.tree != m.start:
+        return False
+    return now.backend is not None and all(x.backend == now.backend for x in m.before if x.backend is not None)
+
+
+def next_step(m: Measured, now: Present, *, since: int = 0, matrix: bool = True) -> Step | None:
+    """The next run, or None where all that is needed for this tree was run after event `since`."""
+    members = _usable(m, POST_FIX, now, since)
+    if not members:
+        return Step(POST_FIX, "all members")
+    if not matrix:
+        return None
+    wide = _usable(m, POST_FIX_MATRIX, now, since)
+    if not wide:
+        return Step(POST_FIX_MATRIX, "the matrix")
+    change = matrix_change(m, wide[-1])
+    if len(wide) == 1 and change is not None and change.new:
+        return Step(POST_FIX_MATRIX, f"the matrix again: {len(change.new)} new failures, is it a flake?")
+    return None
+
+
+def _usable(m: Measured, name: str, now: Present, since: int) -> list[Measure]:
+    known = m.session.validation.seq if m.session.validation else 0
+    return [
+        x
+        for x in m.all_named(name, members_only=name == POST_FIX)
+        if x.sight is not None
+        and x.run.status not in _CUT_SHORT
+        and x.run.started_seq > since
+        and (x.tree == now.tree if now.tree is not None else x.run.started_seq > known)
+        and x.backend == now.backend
+    ]
+
+
+def matrix_change(m: Measured, after: Measure) -> MatrixChange | None:
+    """The matrix before against this run; None where there is nothing to compare with."""
+    before = m.before_matrix
+    if before is None or before.sight is None or after.sight is None:
+        return None
+    return compare_matrix(before.sight, after.sight)
+
+
+def table(m: Measured) -> tuple[dict[str, Any], ...]:
+    """One row a member: before, after, and a note."""
+    return tuple(_row(m, member) for member in m.session.members)
+
+
+def _row(m: Measured, member: Member) -> dict[str, Any]:
+    dependent = m.is_scope_dependent(member)
+    before = m.before_matrix if dependent else m.before_members or m.before_matrix
+    after = m.after_matrix if dependent else m.after_members or m.after_matrix
+    was, now = _seen(before, member), _seen(after, member)
+    return {"nodeid": member.nodeid, "pre": _word(was), "post": _word(now), "note": _note(m, member, now, dependent)}
+
+
+def _seen(measure: Measure | None, member: Member) -> Seen | None:
+    return measure.sight.of(member.nodeid) if measure is not None and measure.sight is not None else None
+
+
+def _word(seen: Seen | None) -> str:
+    return "not run" if seen is None else seen.word
+
+
+def _note(m: Measured, member: Member, now: Seen | None, dependent: bool) -> str:
+    parts = []
+    if dependent:
+        parts.append("passes alone even before: judged in the matrix, the members-only run proves nothing")
+    answer = predicate(member, now) if now is not None else Answer.UNKNOWN
+    if member.predicate != "fails":
+        parts.append(f"member because it {member.says()}")
+    if now is None:
+        parts.append("no run with the fix")
+    elif answer is Answer.GONE:
+        wide = _seen(m.after_matrix, member)
+        elsewhere = wide is not None and predicate(member, wide) is Answer.HOLDS
+        parts.append("passes alone and fails in the matrix" if elsewhere else "cleared")
+    elif answer is Answer.HOLDS:
+        parts.append("still there: the fix is incomplete, or it belongs to another cluster")
+    else:
+        parts.append("no answer: that never counts as passed")
+    return "; ".join(parts)
+
+
+def matrix_record(m: Measured, changes: Changes | None) -> dict[str, Any]:
+    """The matrix compared, as the journal keeps it; lists of ids are cut at 200 (the evidence has them all)."""
+    before, after = m.before_matrix, m.after_matrix
+    change = matrix_change(m, after) if after is not None else None
+    both = before is not None and after is not None
+    return {
+        "pre_run": before.run.id if before else None,
+        "post_run": after.run.id if after else None,
+        "pre": before.run.counts if before else None,
+        "post": after.run.counts if after else None,
+        "new": list(change.new[:SHOWN_IDS]) if change else [],
+        "gone": list(change.gone[:SHOWN_IDS]) if change else [],
+        "worse": [list(entry) for entry in change.worse[:SHOWN_IDS]] if change else [],
+        "vanished": [list(entry) for entry in change.vanished[:SHOWN_IDS]] if change else [],
+        "scope_equal": is_same_scope(before, after) if both else None,  # type: ignore[arg-type]
+        "changes": {"tree": m.patched, **changes.to_json()} if changes is not None else None,
+    }
+
+
+def regression_rows(session: Session, m: Measured) -> list[HypothesisAdded]:
+    """A row for each test function that the fix broke, unless an open row says so already."""
+    after = m.after_matrix
+    change = matrix_change(m, after) if after is not None else None
+    if change is None or after is None:
+        return []
+    broken: dict[str, list[str]] = {}
+    for nodeid in (*change.new, *(n for n, _ in change.worse)):
+        broken.setdefault(nodeid.split("[", 1)[0], []).append(nodeid)
+    number = max((h.number for h in session.hypotheses), default=0)
+    known = {h.text for h in session.hypotheses if not h.is_concluded}
+    rows = []
+    for text, nodeids in _said(broken):
+        if text not in known:
+            number += 1
+            rows.append(_regression(number, text, nodeids, after))
+    return rows
+
+
+def _said(broken: dict[str, list[str]]) -> list[tuple[str, Sequence[str]]]:
+    groups = sorted(broken.items(), key=lambda entry: -len(entry[1]))
+    found = [(f"the fix breaks {function}: {_count(ids)}", ids) for function, ids in groups[:MOST_ROWS]]
+    rest = [nodeid for _, ids in groups[MOST_ROWS:] for nodeid in ids]
+    if rest:
+        found.append((f"the fix breaks {len(rest)} tests of {len(groups) - MOST_ROWS} more functions", rest))
+    return found  # type: ignore[return-value]
+
+
+def _count(ids: Sequence[str]) -> str:
+    named = ", ".join(nodeid.partition("[")[2].removesuffix("]") or nodeid for nodeid in ids[:2])
+    return f"{len(ids)} of its tests fail now ({named}{', …' if len(ids) > 2 else ''})"
+
+
+def _regression(number: int, text: str, nodeids: Sequence[str], after: Measure) -> HypothesisAdded:
+    return HypothesisAdded(
+        number=number,
+        text=text,
+        test=f"debug-spyre run {shell_word(nodeids[0])}",
+        test_class="probe",
+        confidence="high",
+        reason=f"{len(nodeids)} regressions in {after.run.id} ({FULL_MATRIX} before passed them)",
+        origin="regression",
+    )

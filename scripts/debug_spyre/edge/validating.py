@@ -1,0 +1,94 @@
+"""The jobs of a validation: the members and the matrix once more, exactly as they were run before the fix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from debug_spyre.core.errors import RefusedError
+from debug_spyre.core.measured import Measure, Measured
+from debug_spyre.core.validation import Present, Step
+from debug_spyre.core.words import POST_FIX, POST_FIX_MATRIX
+from debug_spyre.edge.fingerprint import backend_fingerprint
+from debug_spyre.edge.interpreter import choose
+from debug_spyre.edge.jobs import JobSpec
+from debug_spyre.edge.pytest_command import pytest_command
+from debug_spyre.edge.run_folder import RunFolder, run_folders_of
+from debug_spyre.edge.tree import tree_digest
+from debug_spyre.edge.workspace import Folder
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a run may take, wait for the card, or be silent."""
+
+    timeout: float | None = None
+    stall: float | None = None
+    wait: float | None = None
+
+
+def present(checkout: Path) -> Present:
+    """Tree and backend now."""
+    packages = choose(checkout).packages
+    return Present(tree_digest(checkout), backend_fingerprint(packages) if packages else None)
+
+
+def running(folder: Folder) -> RunFolder | None:
+    """The run of a validation that is under way, if any."""
+    for run in run_folders_of(folder.path):
+        if run.is_minded() and run.job().name in {POST_FIX, POST_FIX_MATRIX}:
+            return run
+    return None
+
+
+def job_for(step: Step, m: Measured, folder: Folder, limits: Limits) -> JobSpec:
+    """The run of this step: the words and the environment of its counterpart before the fix.
+
+    Raises:
+        RefusedError: nothing says what the matrix is.
+    """
+    checkout = Path(m.session.checkout)
+    words, env = _as_before(step, m)
+    interpreter = choose(checkout)
+    argv, env = pytest_command(
+        checkout, words, name=step.name, env=env, known=_known(m), interpreter=interpreter, verb="validate"
+    )
+    return JobSpec(
+        folder=folder.path,
+        checkout=checkout,
+        verb="validate",
+        name=step.name,
+        argv=argv,
+        pytest_args=tuple(words),
+        env=env,
+        members_only=step.name == POST_FIX,
+        timeout=limits.timeout,
+        stall=limits.stall,
+        wait=limits.wait,
+        python=str(interpreter.python),
+    )
+
+
+def _as_before(step: Step, m: Measured) -> tuple[tuple[str, ...], dict[str, str]]:
+    members = tuple(x.nodeid for x in m.session.members)
+    before = m.before_members if step.name == POST_FIX else m.before_matrix
+    env = {k: v for k, v in before.run.env.items() if k != "PYTHONPATH"} if before else {}
+    if step.name == POST_FIX:
+        words = before.run.pytest_args if before else None
+        has_all = before is not None and before.sight is not None and set(members) <= set(before.sight.nodeids)
+        return (words if words and has_all else members), env
+    words = (before.run.pytest_args if before else None) or m.session.matrix
+    if not words:
+        raise RefusedError(
+            "no matrix is known for this session, so a regression could not be seen",
+            next="debug-spyre revert, then debug-spyre run --as full-matrix PYTEST-ARGS",
+        )
+    return words, env
+
+
+def _known(m: Measured) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for measure in (*m.before, *m.after):
+        if isinstance(measure, Measure) and measure.sight is not None:
+            found |= dict.fromkeys(measure.sight.nodeids)
+    return tuple(found)

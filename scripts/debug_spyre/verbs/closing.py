@@ -1,0 +1,230 @@
+"""close and reopen: the gate decides, approval and overrides are a person's, and the answer names what is missing."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core import events as ev
+from debug_spyre.core.changes import Changes, changes_from_json, read_patch
+from debug_spyre.core.claim import Claim, Retrospective
+from debug_spyre.core.errors import DebugSpyreError, Exit, RefusedError, UsageError
+from debug_spyre.core.fold import fold
+from debug_spyre.core.gate import OVERRIDABLE, Gate, judge, judge_blocked
+from debug_spyre.core.measured import Measured
+from debug_spyre.core.queue import check_open, nothing_explains
+from debug_spyre.core.session import Session
+from debug_spyre.core.words import GateState, Status
+from debug_spyre.edge.kept import all_evidence
+from debug_spyre.edge.tree import patch_since
+from debug_spyre.edge.validating import present
+from debug_spyre.edge.workspace import Folder, load_session
+from debug_spyre.verbs.answer import answer, warn
+from debug_spyre.verbs.here import add_session_argument, after_change, the_session
+from debug_spyre.verbs.verb import Verb
+
+SHOWN = 4
+WIDTH = 110
+
+
+def _close_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("status", choices=(Status.RESOLVED.value, Status.BLOCKED.value))
+    parser.add_argument("--cause", metavar="TEXT", help="retrospective: what it turned out to be")
+    parser.add_argument("--wasted", metavar="TEXT", help="retrospective: what was wasted effort")
+    parser.add_argument("--signal", metavar="TEXT", help="retrospective: which signal would have pointed there")
+    parser.add_argument(
+        "--next", dest="next_action", metavar="TEXT", help="blocked: what a person must decide, or the next tier"
+    )
+    parser.add_argument("--patch-approved", metavar="REASON", help="a person lets the patch stay in the tree")
+    parser.add_argument(
+        "--workaround", action="store_true", help="resolved by a workaround here; the bug is still escalated"
+    )
+    parser.add_argument(
+        "--override",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("CODE", "REASON"),
+        help="a person sets a condition aside",
+    )
+    parser.add_argument("--check", action="store_true", help="only say what the gate says, all conditions")
+    add_session_argument(parser)
+
+
+def _close(args: Namespace) -> int:
+    folder = the_session(args)
+    session = load_session(folder)
+    if not args.check:
+        check_open(session)
+        _refuse_while_running(session)
+    claim = _claim(args, folder, session)
+    wanted = Status(args.status)
+    if args.check:
+        gate = _judge(session, folder, wanted, claim)
+        answer(_says_all(gate, wanted), {"session": folder.stem, **gate.to_json()}, as_json=args.json)
+        return int(Exit.YES if gate.state is GateState.OPEN else Exit.NO)
+    verdict: list[Gate] = []
+
+    def events(known: tuple[ev.Event, ...]) -> Iterable[ev.Event]:
+        now = fold(known)
+        check_open(now)
+        gate = _judge(now, folder, wanted, claim)
+        verdict.append(gate)
+        return _events(now, gate, claim, wanted) if gate.state is GateState.OPEN else ()
+
+    folder.journal.append_with(events)
+    html = after_change(folder)
+    return _answer(folder, verdict[0], wanted, claim, html, as_json=args.json)
+
+
+def _claim(args: Namespace, folder: Folder, session: Session) -> Claim:
+    unknown = [code for code, _ in args.override if code not in OVERRIDABLE]
+    if unknown:
+        raise UsageError(
+            f"{unknown[0]} can't be set aside; these can: {', '.join(sorted(OVERRIDABLE))}",
+            next=f"debug-spyre close {args.status} --check",
+        )
+    empty = [code for code, reason in args.override if not reason.strip()]
+    if empty or (args.patch_approved is not None and not args.patch_approved.strip()):
+        raise UsageError("a person sets something aside with a reason", next="debug-spyre close --help")
+    now = present(Path(session.checkout))
+    return Claim(
+        tree_digest=now.tree,
+        backend=now.backend,
+        changes=_changes(folder, session, now.tree),
+        retrospective=Retrospective(args.cause, args.wasted, args.signal),
+        overrides=dict(args.override),
+        approved=args.patch_approved,
+        next_action=args.next_action,
+        workaround=args.workaround,
+    )
+
+
+def _changes(folder: Folder, session: Session, tree: str | None) -> Changes | None:
+    """What the validated patch touches: the saved patch where it was reverted, else the tree as it is."""
+    m = Measured(session, all_evidence(folder, session))
+    if m.patched is None:
+        return None
+    if m.patched == m.start:
+        return changes_from_json({})
+    try:
+        for revert in reversed(session.reverts):
+            if revert.patched == m.patched and revert.patch:
+                return read_patch((folder.path / revert.patch).read_bytes())
+        if tree == m.patched:
+            return read_patch(patch_since(Path(session.checkout), session.tree, folder.path))
+    except (OSError, DebugSpyreError) as error:
+        warn(f"what the patch touches is unknown: {error}")
+    return None
+
+
+def _judge(session: Session, folder: Folder, wanted: Status, claim: Claim) -> Gate:
+    if wanted is Status.BLOCKED:
+        return judge_blocked(session, claim)
+    return judge(session, all_evidence(folder, session), claim)
+
+
+def _events(session: Session, gate: Gate, claim: Claim, wanted: Status) -> Iterable[ev.Event]:
+    used = {x.code for x in gate.overridden}
+    for code, reason in (claim.overrides or {}).items():
+        if code in used:
+            yield ev.GateOverridden(code=code, reason=reason)
+    if claim.approved:
+        yield ev.PatchApproved(reason=claim.approved, digest=claim.tree_digest)
+    table = session.validation
+    if wanted is Status.RESOLVED and table is not None:
+        yield ev.ValidationRecorded(rows=table.rows, matrix=table.matrix, gate=gate.to_json(), runs=table.runs)
+    told = claim.retrospective or Retrospective()
+    yield ev.SessionClosed(
+        status=str(wanted),
+        cause=told.cause,
+        wasted=told.wasted,
+        signal=told.signal,
+        next_action=claim.next_action or (session.nexts[-1].text if session.nexts else None),
+        workaround=claim.workaround,
+        escalated=_bundle(session),
+    )
+
+
+def _bundle(session: Session) -> str | None:
+    return next((r.report for r in reversed(session.reports) if r.verb == "escalate" and r.report), None)
+
+
+def _answer(folder: Folder, gate: Gate, wanted: Status, claim: Claim, html: Path, *, as_json: bool) -> int:
+    session = load_session(folder)
+    is_open = gate.state is GateState.OPEN
+    data: dict[str, Any] = {"session": folder.stem, "status": str(session.status), **gate.to_json(), "log": str(html)}
+    lines = _says_closed(session, gate, wanted, claim) if is_open else _says_refused(gate, wanted)
+    answer([*lines, f"log: {html}"], data, as_json=as_json)
+    return int(Exit.YES if is_open else Exit.NO)
+
+
+def _says_closed(session: Session, gate: Gate, wanted: Status, claim: Claim) -> list[str]:
+    lines = [f"{wanted}" + (" by workaround" if claim.workaround else "")]
+    lines += [f"  set aside by a person: {x.code}: {x.override}" for x in gate.overridden]
+    if claim.approved:
+        lines.append("  the patch stays in the tree, approved")
+    if claim.workaround or wanted is Status.BLOCKED:
+        lines.append("  next: debug-spyre escalate")
+    if wanted is Status.BLOCKED and nothing_explains(session):
+        lines.insert(1, "  every row was tested and none explains it: the next tier is named")
+    return lines
+
+
+def _says_refused(gate: Gate, wanted: Status) -> list[str]:
+    lines = [f"not {wanted}: the gate is {gate.state} ({len(gate.reasons)} of {len(gate.conditions)} conditions)"]
+    lines += [f"  {reason.code}: {reason.text[:WIDTH]}" for reason in gate.reasons[:SHOWN]]
+    if len(gate.reasons) > SHOWN:
+        lines.append(f"  and {len(gate.reasons) - SHOWN} more: debug-spyre close {wanted} --check")
+    return [*lines, f"  next: {gate.reasons[0].next[:WIDTH]}"]
+
+
+def _says_all(gate: Gate, wanted: Status) -> list[str]:
+    lines = [f"gate for {wanted}: {gate.state}"]
+    for x in gate.conditions:
+        state = f"set aside ({x.override})" if x.override is not None else str(x.state)
+        lines.append(f"  {state:8} {x.code}: {x.text[:WIDTH]}")
+        if x.next and x.state is not GateState.OPEN and x.override is None:
+            lines.append(f"           next: {x.next[:WIDTH]}")
+    return lines
+
+
+def _refuse_while_running(session: Session) -> None:
+    for run in session.runs.values():
+        if not run.is_finished and run.supervisor is not None and Path(f"/proc/{run.supervisor}").exists():
+            raise RefusedError(f"{run.id} ({run.name or run.verb}) is running", next=f"debug-spyre wait {run.id}")
+
+
+def _reopen_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("reason", help="why it is investigated again")
+    add_session_argument(parser)
+
+
+def _reopen(args: Namespace) -> int:
+    folder = the_session(args)
+    if not args.reason.strip():
+        raise UsageError("a session is reopened with a reason", next="debug-spyre reopen REASON")
+
+    def events(known: tuple[ev.Event, ...]) -> Iterable[ev.Event]:
+        session = fold(known)
+        if session.status is Status.INVESTIGATING:
+            raise RefusedError(f"session {session.stem} is open already", next="debug-spyre status")
+        return [ev.SessionReopened(reason=args.reason.strip())]
+
+    folder.journal.append_with(events)
+    html = after_change(folder)
+    lines = ["investigating again; what was validated has to be validated once more", f"log: {html}"]
+    answer(lines, {"session": folder.stem, "status": str(Status.INVESTIGATING), "log": str(html)}, as_json=args.json)
+    return int(Exit.YES)
+
+
+VERBS = {
+    "close": Verb(
+        _close_arguments,
+        _close,
+        "debug-spyre close resolved --cause 'the sum covers half the row' --wasted 'rows 3 to 5' --signal 'period 64'",
+    ),
+    "reopen": Verb(_reopen_arguments, _reopen, "debug-spyre reopen 'fails again after the update of torch-spyre'"),
+}
