@@ -12,23 +12,23 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from debug_spyre.core.errors import DebugSpyreError
 from debug_spyre.core.events import SessionOpened
 from debug_spyre.core.fold import fold
-from debug_spyre.core.masking import secret_values
 from debug_spyre.core.session import Run, Session
-from debug_spyre.core.view.frame import Material, Tail
-from debug_spyre.core.view.log import log_view
-from debug_spyre.core.view.markdown import markdown
-from debug_spyre.core.view.sessions import Listed, index_view
 from debug_spyre.core.words import BASELINE, RUN_NAMES
 from debug_spyre.edge.files import write_atomically
 from debug_spyre.edge.kept import load_evidence
 from debug_spyre.edge.templates import render_template, templates_folder
 from debug_spyre.edge.workspace import Folder, load_session, session_folders
 
+if TYPE_CHECKING:
+    from debug_spyre.core.view.frame import Material, Tail
+    from debug_spyre.core.view.sessions import Listed
+
+# the view is imported where it is used: verbs that render nothing start faster without it
 INDEX = "index.html"
 TAIL_BYTES, COUNTED_BYTES, TAIL_LINES = 16_384, 2_000_000, 40
 MOST_TAILS, MOST_PICTURES, MOST_COMPARISON_BYTES = 48, 6, 8_000_000
@@ -41,6 +41,9 @@ def render(folder: Folder) -> Path:
     Raises:
         BadInputError: the journal is damaged; EnvironmentTroubleError: the page can't be written.
     """
+    from debug_spyre.core.view.log import log_view
+    from debug_spyre.core.view.markdown import markdown
+
     page = folder.html.absolute()
     with _one_at_a_time(folder.path):
         material = _material(folder)
@@ -54,6 +57,8 @@ def render(folder: Folder) -> Path:
 
 def render_index(logs: Path) -> Path:
     """Write the list of all sessions; returns its absolute path."""
+    from debug_spyre.core.view.sessions import index_view
+
     page = (logs / INDEX).absolute()
     with _one_at_a_time(logs):
         listed = [_listed(folder) for folder in session_folders(logs)]
@@ -90,6 +95,9 @@ def _wait_for(descriptor: int) -> None:
 
 
 def _material(folder: Folder) -> Material | None:
+    from debug_spyre.core.masking import secret_values
+    from debug_spyre.core.view.frame import Material
+
     reading = folder.journal.read()
     if not any(isinstance(event, SessionOpened) for event in reading.events[:1]):
         return None
@@ -131,6 +139,8 @@ def _tails(folder: Folder, session: Session) -> dict[str, Tail]:
 
 def _tail(folder: Path, path: str, *, whole: bool = False) -> Tail | None:
     """The last lines of a file of the folder; None where there is none. `whole`: the first lines instead."""
+    from debug_spyre.core.view.frame import Tail
+
     if not path or path.startswith("/") or ".." in path.split("/") or "\0" in path:
         return None
     try:
@@ -182,6 +192,9 @@ def _comparisons(path: Path) -> list[Any]:
 
 
 def _listed(folder: Folder) -> Listed:
+    from debug_spyre.core.masking import secret_values
+    from debug_spyre.core.view.sessions import Listed
+
     size = _size_of(folder)
     page = folder.html.is_file()
     try:

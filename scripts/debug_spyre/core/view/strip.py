@@ -18,7 +18,7 @@ NEVER_RAN = frozenset({Outcome.SKIPPED, Outcome.XFAILED, Outcome.MISSING})
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One test of the matrix, before and after; None: no outcome was seen."""
+    """One test of the matrix, before and after; None: no outcome was seen. The id is as the run gave it."""
 
     nodeid: str
     before: Outcome | None
@@ -30,18 +30,19 @@ class Cell:
         return self.after in BAD and self.before is not None and self.before not in BAD
 
 
-def cells(
-    before: Mapping[str, Outcome], after: Mapping[str, Outcome], say: Callable[[object], str]
-) -> tuple[Cell, ...]:
-    """One cell a test: the order of the run before, then what only the run after has; ids fit to show."""
+def cells(before: Mapping[str, Outcome], after: Mapping[str, Outcome]) -> tuple[Cell, ...]:
+    """One cell a test: the order of the run before, then what only the run after has."""
     order = [*before, *(nodeid for nodeid in after if nodeid not in before)]
-    return tuple(Cell(say(nodeid), before.get(nodeid), after.get(nodeid)) for nodeid in order)
+    return tuple(Cell(nodeid, before.get(nodeid), after.get(nodeid)) for nodeid in order)
 
 
-def strip_picture(tests: Sequence[Cell], *, before: Piece | None, after: Piece | None) -> Picture | None:
+def strip_picture(
+    seen: Sequence[Cell], say: Callable[[object], str], *, before: Piece | None, after: Piece | None
+) -> Picture | None:
     """One strip up to 120 tests, one a file up to 1,000; None beyond that: counts a function say more."""
-    if not tests or len(tests) > MOST_CELLS:
+    if not seen or len(seen) > MOST_CELLS:
         return None
+    tests = [Cell(say(cell.nodeid), cell.before, cell.after) for cell in seen]
     files = _by_file(tests)
     rows = [files] if len(tests) <= ONE_STRIP else [[item] for item in files]
     rows_after = after is not None

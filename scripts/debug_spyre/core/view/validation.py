@@ -12,7 +12,7 @@ from debug_spyre.core.session import Run
 from debug_spyre.core.view.frame import BAD, Frame, Link, Word, outcome_word, outcomes
 from debug_spyre.core.view.heading import failure_words
 from debug_spyre.core.view.moments import Moment
-from debug_spyre.core.view.nodeids import Group, NodeId, groups, split
+from debug_spyre.core.view.nodeids import Group, NodeId, groups, node_id, path_parts, split
 from debug_spyre.core.view.pictures import Picture
 from debug_spyre.core.view.strip import Cell, cells, strip_picture
 from debug_spyre.core.view.text import Piece, clip
@@ -90,10 +90,10 @@ def validation(frame: Frame) -> ValidationView:
     columns = _columns(frame)
     seen = [outcomes(frame.evidence.get(run.id)) if run else None for run in columns]
     before, after = seen[2] or {}, seen[3] or {}
-    matrix = cells(before, after, frame.say) if before or after else ()
+    matrix = cells(before, after) if before or after else ()
     new = [cell for cell in matrix if cell.is_new]
     gate = str(record.gate.get("gate", "unknown")) if record else "to come"
-    functions = _functions(matrix)
+    functions, more = _functions(frame, matrix)
     return ValidationView(
         at=frame.at(record.at) if record else None,
         gate=Word("to-come", "not judged yet")
@@ -106,11 +106,11 @@ def validation(frame: Frame) -> ValidationView:
         groups=_members(frame, seen),
         new=_new(frame, new[:MOST_NEW], columns[3]),
         new_count=len(new),
-        functions=functions[:MOST_FUNCTIONS],
-        more_functions=max(len(functions) - MOST_FUNCTIONS, 0),
+        functions=functions,
+        more_functions=more,
         matrix_total=len(matrix),
         strip=strip_picture(
-            matrix, before=_piece(frame, columns[2]), after=_piece(frame, columns[3]) if after else None
+            matrix, frame.say, before=_piece(frame, columns[2]), after=_piece(frame, columns[3]) if after else None
         ),
         said=tuple(_facts(frame, record.matrix)) if record and record.matrix else (),
     )
@@ -191,7 +191,7 @@ def _new(frame: Frame, new: list[Cell], after: Run | None) -> tuple[LineGroup, .
         else:
             said = failure_words(frame, failure, 120)
         words.setdefault(frame.say(failure.nodeid), said)
-    by_id = {cell.nodeid: cell for cell in new}
+    by_id = {frame.say(cell.nodeid): cell for cell in new}
     found = []
     for group in groups(by_id):
         lines = tuple(
@@ -207,8 +207,8 @@ def _new(frame: Frame, new: list[Cell], after: Run | None) -> tuple[LineGroup, .
     return tuple(found)
 
 
-def _functions(matrix: tuple[Cell, ...]) -> tuple[FunctionCount, ...]:
-    """Counts per test function, those with something to see first."""
+def _functions(frame: Frame, matrix: tuple[Cell, ...]) -> tuple[tuple[FunctionCount, ...], int]:
+    """Counts per test function, those with something to see first, and how many are left out."""
     parts: dict[tuple[str, str], Counter[str]] = {}
     for cell in matrix:
         path, function, _ = split(cell.nodeid)
@@ -219,21 +219,25 @@ def _functions(matrix: tuple[Cell, ...]) -> tuple[FunctionCount, ...]:
         counts["new"] += cell.is_new
         counts["fixed"] += cell.before in BAD and cell.after is Outcome.PASSED
         counts["unseen"] += cell.after is None
-    from debug_spyre.core.view.nodeids import path_parts
-
-    rows = [
+    order = sorted(parts.items(), key=lambda item: (-item[1]["new"], -item[1]["after"], -item[1]["before"]))
+    rows = tuple(
         FunctionCount(
-            path_parts(path), function, c["total"], c["before"], c["after"], c["new"], c["fixed"], c["unseen"]
+            path=path_parts(frame.say(path)),
+            function=frame.say(function),
+            total=c["total"],
+            failed_before=c["before"],
+            failed_after=c["after"],
+            new=c["new"],
+            fixed=c["fixed"],
+            unseen=c["unseen"],
         )
-        for (path, function), c in parts.items()
-    ]
-    return tuple(sorted(rows, key=lambda r: (-r.new, -r.failed_after, -r.failed_before)))
+        for (path, function), c in order[:MOST_FUNCTIONS]
+    )
+    return rows, len(order) - len(rows)
 
 
 def _reason(frame: Frame, reason: Mapping[str, Any]) -> Reason:
     ids = [frame.say(i) for i in reason.get("nodeids") or ()]
-    from debug_spyre.core.view.nodeids import node_id
-
     code = frame.line(reason.get("code") or "unnamed", 60)
     return Reason(
         code=code,
