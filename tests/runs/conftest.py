@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -62,6 +63,13 @@ class Place:
         self.locks = folder / "locks"
         self.target = folder / "target.py"
         self.target.write_text(TARGET)
+        # an environment of its own, with its own (empty) site-packages: what is installed beside us does not matter
+        self.python = folder / "env/bin/python"
+        self.packages = folder / "env/lib/python3.11/site-packages"
+        self.packages.mkdir(parents=True)
+        self.python.parent.mkdir()
+        self.python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+        self.python.chmod(0o755)
         subprocess.run(["git", "init", "-q", str(self.checkout)], check=True)
         self.env = {
             k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "DEBUG_SPYRE", "PYTEST_", "SPYRE_"))
@@ -71,7 +79,7 @@ class Place:
             "DEBUG_SPYRE_LOCK_DIR": str(self.locks),
             "DEBUG_SPYRE_GRACE": "3",
             "DEBUG_SPYRE_RELEASE": "5",
-            "DEBUG_SPYRE_PYTHON": sys.executable,
+            "DEBUG_SPYRE_PYTHON": str(self.python),
             "SPYRE_SIM_DEVICE": str(self.device),
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # quicker; tests of plugins take it back
