@@ -34,6 +34,7 @@ from debug_spyre.core.numerics.slices import matched_slices
 from debug_spyre.core.numerics.verdict import Judgement, Verdict, golden_figures, judge
 
 SPREAD = 1 << 15
+NEARLY_ALL = 0.9  # of a tensor in one value class, to be a pattern without a place
 MOSTLY = 0.3  # a relation without a place must hold for at least this part of the tensor
 
 
@@ -214,7 +215,8 @@ class _Look:
 
     def _meanings(self, region: Region | None) -> tuple[Relation, ...]:
         wrong = self._wrong(region)
-        simple = _class_of(wrong) or constant(wrong) or scale_or_offset(wrong)
+        classed = region is not None or self.count >= NEARLY_ALL * self.bad.size
+        simple = ((_class_of(wrong) or constant(wrong)) if classed else None) or scale_or_offset(wrong)
         if simple:
             return (simple,)
         moved = self._moved(region)

@@ -201,7 +201,7 @@ def _stands_out(region: Region) -> bool:
 
 def _flat_region(bad: Array, known: Array | None, product: Region | None, total_bad: int, total: int) -> Region | None:
     """A stretch of the flat index, where it explains clearly more than the product does."""
-    if product and product.inside >= 0.97 * total_bad and product.inside >= 0.95 * product.size:
+    if product and product.inside >= 0.995 * total_bad and product.inside >= 0.995 * product.size:
         return None
     flat = bad.reshape(-1)
     live = np.ones(1, bool) if known is None else known.reshape(-1)
@@ -221,7 +221,7 @@ def _flat_region(bad: Array, known: Array | None, product: Region | None, total_
     inside = int(np.count_nonzero(flat[start:stop]))
     inner = stop - start if known is None else int(np.count_nonzero(live[start:stop]))
     chance = log10_filled(inside=inside, size=inner, bad=total_bad, total=total) + exact.tried + 1
-    if product and chance > product.log_chance * 1.1 - 3:
+    if product and chance > product.log_chance * 1.03 - 3:
         return None
     return Region(bad.shape, {None: exact}, inside, inner, total_bad - inside, total - inner, min(chance, 0.0))
 
