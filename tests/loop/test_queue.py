@@ -24,16 +24,11 @@ def test_confident_and_cheap_first_then_cheap_then_code_changes_and_full_runs():
     added(story, "change", test_class="code-change", confidence="high", cost_seconds=1)
     added(story, "low", confidence="low", cost_seconds=1)
     added(story, "slow", confidence="high", cost_seconds=61)
+    added(story, "as long as a full run", confidence="high", cost_seconds=181)
     added(story, "best", confidence="high", cost_seconds=60)
     added(story, "medium", cost_seconds=2)
-    assert [h.text for h in queue.in_order(story.session.hypotheses)] == [
-        "best",
-        "medium",
-        "low",
-        "change",
-        "full",
-        "slow",
-    ]
+    found = [h.text for h in queue.in_order(story.session.hypotheses)]
+    assert found == ["best", "slow", "medium", "low", "change", "full", "as long as a full run"]
 
 
 def test_ties_go_to_the_row_that_the_baseline_supports():
@@ -204,7 +199,7 @@ def rules(found):
 
 
 def test_what_nothing_supports_is_not_proposed():
-    found = proposed(mismatch(severity=Severity.STRUCTURAL))
+    found = proposed(mismatch(severity=Severity.INCONCLUSIVE))
     assert rules(found) == {"overload", "test", "carry-over"}
     assert {s.confidence for s in found} == {"low"}
 
@@ -223,6 +218,8 @@ FALLBACK = Fallback("spyre.cumsum", "spyre_inference/ops.py", 12, (PROBE,))
         ("layout", {"failures": (mismatch(pattern="equal to the reference transposed"),)}),
         ("layout", {"failures": (mismatch(message="tensor must be contiguous"),)}),
         ("shape", {"cluster": {"separators": [{"parameter": "hidden", "text": "all failing have hidden >= 256"}]}}),
+        ("shape", {"cluster": {"separators": [{"parameter": "2", "failing": ["256", "320"], "text": "t"}]}}),
+        ("wrong-op", {"failures": (mismatch(severity=Severity.STRUCTURAL),)}),
         ("accumulation", {"failures": (mismatch(severity=Severity.ACCUMULATION),)}),
         ("broadcast", {"failures": (mismatch(pattern="every 64th row (period 64), overflow", max_abs=65504.0),)}),
         ("compile", {"failures": (Failure(PROBE, "call", Kind.COMPILE),)}),
@@ -238,6 +235,11 @@ def test_each_rule_speaks_up_on_its_evidence_and_is_silent_without(rule, argumen
     assert all(s.reason and s.test.startswith("debug-spyre ") and s.test_class in queue.TEST_CLASSES for s in found)
     silent = proposed(mismatch())
     assert not [s for s in silent if s.rule == rule and s.confidence != "low"]
+
+
+def test_a_parameter_that_is_no_size_is_no_shape():
+    separators = [{"parameter": "mode", "failing": ["compilation_STOCK"], "text": "t"}]
+    assert "shape" not in rules(proposed(mismatch(), cluster={"separators": separators}))
 
 
 def test_a_fallback_of_another_test_says_nothing():

@@ -16,16 +16,24 @@ from debug_spyre.core.words import BASELINE, HypothesisStatus, Status
 TEST_CLASSES = ("probe", "code-change", "full-run")
 CONFIDENCES = ("high", "medium", "low")
 CHEAP_SECONDS = 60.0
+FULL_RUN_SECONDS = 180.0  # what a full run takes; a probe that takes as long waits like one
 FEW_ROWS = 3
 MOST_LINES = 10
 LINE_WIDTH = 300
 
 
-def rank(row: Hypothesis) -> tuple[bool, int, bool, float, int]:
-    """Sort key: confident and within a minute first; code changes and full runs later; ties by the evidence's support."""
-    slow = row.test_class != "probe" or (row.cost_seconds or 0.0) > CHEAP_SECONDS
+def stage(test_class: str, confidence: str, cost: float | None) -> int:
+    """0: confident and within a minute; 1: other probes; 2: code changes, full runs, and what takes as long as one."""
+    if test_class != "probe" or (cost or 0.0) > FULL_RUN_SECONDS:
+        return 2
+    return 0 if confidence == CONFIDENCES[0] and (cost or 0.0) <= CHEAP_SECONDS else 1
+
+
+def rank(row: Hypothesis) -> tuple[int, int, bool, float, int]:
+    """Sort key: by stage, then confidence, then support in the evidence, then cost (unknown: a minute)."""
     confidence = CONFIDENCES.index(row.confidence) if row.confidence in CONFIDENCES else 1
-    return slow, confidence, not row.reason, row.cost_seconds or 0.0, row.number
+    cost = CHEAP_SECONDS if row.cost_seconds is None else row.cost_seconds
+    return stage(row.test_class, row.confidence, row.cost_seconds), confidence, not row.reason, cost, row.number
 
 
 def in_order(rows: Iterable[Hypothesis]) -> list[Hypothesis]:

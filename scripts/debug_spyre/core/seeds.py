@@ -14,10 +14,9 @@ from typing import Any
 from debug_spyre.core.attention import ATTENTION_SET, attention_traces
 from debug_spyre.core.claim import shell_word
 from debug_spyre.core.evidence import Evidence, Failure, Fallback, Kind, Severity, Stage
-from debug_spyre.core.queue import CHEAP_SECONDS, CONFIDENCES
+from debug_spyre.core.queue import CHEAP_SECONDS, CONFIDENCES, stage
 
 OVERFLOW = 60000.0
-FULL_RUN_SECONDS = 180.0
 _OP = re.compile(r"\b(?:aten|spyre)(?:::|\.)([A-Za-z_]\w*)(?:\.(\w+))?")
 _DTYPE = re.compile(
     r"\b(?:u?int(?:8|16|32|64)|float(?:16|32|64)|bfloat16|half|bool|dtype|long|double)\b", re.IGNORECASE
@@ -28,8 +27,10 @@ _LAYOUT = re.compile(
 _LAYOUT_PATTERN = re.compile(r"\b(?:transpos|permut|roll|stick|padded)\w*", re.IGNORECASE)
 _PERIOD = re.compile(r"\bperiod\w*|\bevery \d+", re.IGNORECASE)
 _SHAPE = re.compile(
-    r"\b(?:shape|size|hidden|width|tokens|seq|len|batch|head|block|dim|rows?|cols?|kv|q|n|m|k)\w*", re.IGNORECASE
+    r"\b(?:(?:shape|size|hidden|width|height|token|seq|len|batch|head|block|dim|row|col)\w*|kv|q|n|m|k)\b",
+    re.IGNORECASE,
 )
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _INTEGER_OPS = {
     "arange", "argmax", "argmin", "cumsum", "eq", "ne", "gt", "ge", "lt", "le", "isin", "max", "min", "nonzero", "sort",
     "topk", "bitwise_and", "bitwise_or", "bitwise_xor", "tril", "triu", "embedding", "index", "where",
@@ -58,8 +59,9 @@ class Situation:
     members: tuple[str, ...]
     cluster: Mapping[str, Any] = field(default_factory=dict)
     matrix: Evidence | None = None
-    seconds: float | None = None  # what the probe takes alone
+    seconds: float | None = None  # what the probe itself takes
     tensors: tuple[tuple[str, str], ...] = ()  # (actual, expected) as `compare` takes them, of the probe
+    startup: float = 0.0  # what a pytest session takes besides
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -107,7 +109,7 @@ class Situation:
 
     def cost(self, times: float = 1.0) -> float | None:
         """What so many runs of the probe take."""
-        return None if self.seconds is None else round(self.seconds * times, 1)
+        return None if self.seconds is None else round(self.startup + self.seconds * times, 1)
 
 
 Rule = Callable[[Situation], Iterable[Seed]]
@@ -120,9 +122,12 @@ def seeds(situation: Situation) -> tuple[Seed, ...]:
     return tuple(sorted(unique.values(), key=_order))
 
 
-def _order(seed: Seed) -> tuple[bool, int, float]:
-    slow = seed.test_class != "probe" or (seed.cost_seconds or 0.0) > CHEAP_SECONDS
-    return slow, CONFIDENCES.index(seed.confidence), seed.cost_seconds or 0.0
+def _order(seed: Seed) -> tuple[int, int, float]:
+    return (
+        stage(seed.test_class, seed.confidence, seed.cost_seconds),
+        CONFIDENCES.index(seed.confidence),
+        seed.cost_seconds or 0.0,
+    )
 
 
 def _fallback_differs(s: Situation) -> Iterable[Seed]:
@@ -205,7 +210,7 @@ def _layout(s: Situation) -> Iterable[Seed]:
 
 def _shape(s: Situation) -> Iterable[Seed]:
     for separator in s.cluster.get("separators") or ():
-        if not _SHAPE.search(str(separator.get("parameter", ""))):
+        if not _is_shape(separator):
             continue
         function = s.probe.split("[", 1)[0]
         yield Seed(
@@ -218,6 +223,30 @@ def _shape(s: Situation) -> Iterable[Seed]:
             str(separator.get("text") or separator["parameter"]),
         )
         return
+
+
+def _is_shape(separator: Mapping[str, Any]) -> bool:
+    """A size by its name, or by values that are numbers (a parameter without a name)."""
+    if _SHAPE.search(str(separator.get("parameter", ""))):
+        return True
+    values = [str(value) for value in separator.get("failing") or ()]
+    return bool(values) and all(_NUMBER.fullmatch(value) for value in values)
+
+
+def _wrong_op(s: Situation) -> Iterable[Seed]:
+    if not s.is_severe(Severity.STRUCTURAL):
+        return
+    failure = next((f for f in s.failures if f.severity is Severity.STRUCTURAL), None)
+    why = (failure.pattern or failure.reason) if failure else None
+    yield Seed(
+        "wrong-op",
+        "one op on the card gives a wrong result by itself, whatever surrounds it",
+        s.verb("shadow"),
+        "probe",
+        s.cost(5),
+        "high",
+        why or str(s.cluster.get("reason") or "a structural mismatch"),
+    )
 
 
 def _accumulation(s: Situation) -> Iterable[Seed]:
@@ -372,6 +401,6 @@ def _attention(s: Situation) -> Iterable[Seed]:
 
 
 RULES: tuple[Rule, ...] = (
-    _fallback_differs, _overload_missing, _dtype_forced, _layout, _shape, _accumulation, _test_wrong, _carry_over,
+    _fallback_differs, _wrong_op, _overload_missing, _dtype_forced, _layout, _shape, _accumulation, _test_wrong, _carry_over,
     _broadcast, _compile, _card, _attention,
 )  # fmt: skip

@@ -11,9 +11,10 @@ from debug_spyre.core import events as ev
 from debug_spyre.core import queue
 from debug_spyre.core.claim import shell_word
 from debug_spyre.core.errors import BadInputError, RefusedError, UsageError
+from debug_spyre.core.evidence import Evidence
 from debug_spyre.core.fold import fold
 from debug_spyre.core.seeds import Seed, Situation, seeds
-from debug_spyre.core.session import Hypothesis, Session
+from debug_spyre.core.session import Hypothesis, Run, Session
 from debug_spyre.core.words import BASELINE, FULL_MATRIX, VERDICTS, HypothesisStatus
 from debug_spyre.edge.kept import load_evidence
 from debug_spyre.edge.workspace import Folder, load_session
@@ -231,14 +232,26 @@ def _situation(folder: Folder, session: Session) -> Situation:
             next=f"debug-spyre run --as baseline {shell_word(session.probe or 'NODEID')}",
         )
     members = tuple(m.nodeid for m in session.members)
+    probe = session.probe or (members[0] if members else "NODEID")
     return Situation(
         evidence=evidence,
-        probe=session.probe or (members[0] if members else "NODEID"),
+        probe=probe,
         members=members,
         cluster=session.cluster or {},
         matrix=second,
-        seconds=alone.seconds if alone else None,
+        **_cost(probe, (alone, first), (wide, second)),
     )
+
+
+def _cost(probe: str, *measured: tuple[Run | None, Evidence | None]) -> dict[str, Any]:
+    """What the probe takes, and a session besides: from the first run that says it."""
+    for run, evidence in measured:
+        if run is None or evidence is None or run.seconds is None:
+            continue
+        took = {test.nodeid: test.seconds or 0.0 for test in evidence.tests}
+        if probe in took:
+            return {"seconds": took[probe], "startup": max(run.seconds - sum(took.values()), 0.0)}
+    return {}
 
 
 def _seed_event(seed: Seed, number: int) -> ev.HypothesisAdded:
