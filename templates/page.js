@@ -27,7 +27,7 @@
     button.append(glyph);
     element.append(button);
   };
-  all(".cmd").forEach((element) => copies(element, "command"));
+  all(".cmd:not(.short)").forEach((element) => copies(element, "command"));
   all(".id").forEach((element) => copies(element, "node id"));
   const write = async (text) => {
     try { await navigator.clipboard.writeText(text); return true; } catch { /* an older way follows */ }

@@ -12,7 +12,7 @@ MASK = "[masked]"
 SHORTEST_VALUE = 6  # shorter values of secret variables are masked beside their name only: they'd blot out common words
 
 _SECRET_NAME = re.compile(r"(?:.*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL).*|HF_.*)", re.IGNORECASE)
-_VALUE = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s"',;})\]]+)"""
+_VALUE = r"""(?:\[masked\]|"[^"\n]*"|'[^'\n]*'|[^\s"',;})\]]+)"""
 # variables as shells, dicts and dumps print them; capitals only: `num_tokens=64` is a parameter, not a secret
 _VARIABLE = re.compile(
     r"""(?<![A-Za-z0-9_])((?:[A-Z][A-Z0-9_]*?_?)?(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)[A-Z0-9_]*|HF_[A-Z0-9_]+)"""
@@ -24,7 +24,7 @@ _WORDED = re.compile(
     re.IGNORECASE,
 )
 _HEADER = re.compile(
-    r"""((?:proxy-)?authorization|x-api-key|x-auth-token|set-cookie|cookie)(["']?\s*[:=]\s*)(["']?)(?:(?:bearer|basic|token|digest)\s+)?[^\s"']+""",
+    r"""((?:proxy-)?authorization|x-api-key|x-auth-token|set-cookie|cookie)(["']?\s*[:=]\s*)(["']?)(?:(?:bearer|basic|token|digest)\s+)?(?:\[masked\]|[^\s"']+)""",
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)

@@ -105,7 +105,7 @@ def _material(folder: Folder) -> Material | None:
     runs = [run for run in session.runs.values() if run.is_finished and run.valid]
     return Material(
         session=session,
-        evidence=load_evidence(folder, _telling(runs)),
+        evidence=load_evidence(folder, _telling(session, runs)),
         tails=_tails(folder, session),
         pictures=_pictures(folder, runs),
         events=len(reading.events),
@@ -114,10 +114,13 @@ def _material(folder: Folder) -> Material | None:
     )
 
 
-def _telling(runs: list[Run]) -> list[Run]:
-    """The runs whose whole evidence the page shows: the newest of each name and scope."""
-    newest = {(run.name, run.members_only): run for run in runs if run.name in RUN_NAMES}
-    baselines = [run for run in runs if run.name == BASELINE]
+def _telling(session: Session, runs: list[Run]) -> list[Run]:
+    """The runs whose whole evidence the page shows: of each name and scope the newest, and the newest on the first tree."""
+    start = session.tree.get("digest")
+    named = [run for run in runs if run.name in RUN_NAMES]
+    newest = {(run.name, run.members_only, ""): run for run in named}
+    newest |= {(run.name, run.members_only, "start"): run for run in named if start and run.tree_digest == start}
+    baselines = [run for run in named if run.name == BASELINE]
     return list({run.id: run for run in [*newest.values(), *baselines[-2:]]}.values())
 
 

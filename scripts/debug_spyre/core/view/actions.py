@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from debug_spyre.core.concerns import nothing_explains
-from debug_spyre.core.session import Hypothesis
+from debug_spyre.core.queue import rank
 from debug_spyre.core.view.frame import Frame, Link
 from debug_spyre.core.view.text import Piece, clip, count
 from debug_spyre.core.words import BASELINE, HypothesisStatus, Status
 
 MOST_QUEUED, MOST_REASONS = 40, 12
-_CONFIDENCE = {"high": 0, "medium": 1, "low": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +20,6 @@ class Action:
     text: tuple[Piece, ...]
     command: str
     source: Link
-
-
-def ranked(rows: tuple[Hypothesis, ...]) -> list[Hypothesis]:
-    """Confident and cheap first; code changes and full runs later; then as queued."""
-
-    def key(row: Hypothesis) -> tuple[bool, int, float, int]:
-        late = row.test_class in {"full-run", "code-change"} or (row.cost_seconds or 0.0) > 60
-        return late, _CONFIDENCE.get(row.confidence, 1), row.cost_seconds or 0.0, row.number
-
-    return sorted(rows, key=key)
 
 
 def actions(frame: Frame) -> tuple[Action, ...]:
@@ -100,7 +89,7 @@ def _missing(frame: Frame) -> list[Action]:
 
 
 def _queued(frame: Frame) -> list[Action]:
-    rows = ranked(frame.session.queued)
+    rows = sorted(frame.session.queued, key=rank)
     found = [
         Action(
             (Piece(f"H{row.number}", "", f"#h{row.number}"), Piece(" "), *frame.prose(row.text, 400)),
@@ -147,6 +136,9 @@ def _gate(frame: Frame) -> list[Action]:
 def _to_validate(frame: Frame) -> list[Action]:
     session = frame.session
     confirmed = any(h.status is HypothesisStatus.CONFIRMED for h in session.hypotheses)
+    if session.validation and session.validation.gate.get("gate") == "open":
+        command = "debug-spyre close resolved --cause TEXT --wasted TEXT --signal TEXT"
+        return [Action((Piece("The gate is open: close with the retrospective."),), command, Link("gate", "#gate"))]
     if not confirmed or session.queued or session.in_progress or session.validation:
         return []
     return [

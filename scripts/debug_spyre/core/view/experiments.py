@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 from debug_spyre.core.concerns import unattributed
 from debug_spyre.core.session import Note, Run
-from debug_spyre.core.view.frame import Frame, Link, Tail, Word, scope_words
-from debug_spyre.core.view.heading import counts_word
+from debug_spyre.core.view.frame import Frame, Link, Word, scope_words
+from debug_spyre.core.view.heading import result_words
 from debug_spyre.core.view.moments import Moment, between, duration
+from debug_spyre.core.view.output import TAIL_LINES, OutputLine, output_line, tail_lines
 from debug_spyre.core.view.pictures import Picture
 from debug_spyre.core.view.queue_rows import status_word
-from debug_spyre.core.view.text import Piece, clip, count, one_line, size
+from debug_spyre.core.view.text import Piece, clip, count, one_line
 from debug_spyre.core.view.timeline import timeline_picture
 from debug_spyre.core.words import RunStatus
 
 WHOLE_ENTRIES = 40  # the newest are shown in full
 OPEN_ENTRIES = 2  # of these the newest have their output open
-TAIL_LINES, LINE_WIDTH = 14, 240
-COMMAND_WIDTH, SHORT_COMMAND = 4000, 110
+COMMAND_WIDTH, WHOLE_WIDTH, SHORT_COMMAND = 2000, 8000, 110
 MOST_WARNINGS = 6
 _CSS = {
     RunStatus.PASSED: "passed",
@@ -37,14 +37,6 @@ _CSS = {
 
 
 @dataclass(frozen=True, slots=True)
-class OutputLine:
-    """One line of output; `css` marks what bears the load."""
-
-    text: str
-    css: str
-
-
-@dataclass(frozen=True, slots=True)
 class Entry:
     """One entry of the log."""
 
@@ -57,10 +49,11 @@ class Entry:
     took: str
     by: str
     status: Word
-    result: Word | None
+    result: str
     meta: tuple[str, ...]
     output: Link | None
     command: str
+    whole: str  # the command with all its node ids, where `command` has their number only
     digest: tuple[OutputLine, ...]
     tail: tuple[OutputLine, ...]
     tail_label: str
@@ -168,7 +161,8 @@ def _title(run: Run) -> str:
 def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Entry:
     numbers = _rows_of(frame, run)
     words, verdicts = _conclusion(frame, run.id, numbers)
-    tail, label, cut = _tail(frame, frame.material.tails.get(run.output))
+    short, whole = frame.short_command(run), frame.command(run)
+    tail, label, cut = tail_lines(frame, frame.material.tails.get(run.output))
     meta = [scope_words(run)]
     meta += [f"exit {run.exit}"] if run.exit is not None else []
     meta += [f"tree {frame.say(run.tree_digest)[:10]}"] if run.tree_digest else []
@@ -188,11 +182,12 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
         took=_took(frame, run),
         by=frame.line(run.by, 40),
         status=run_word(run),
-        result=counts_word(run) if run.is_finished and run.counts else None,
+        result=result_words(run) if run.is_finished and run.counts else "",
         meta=tuple(meta),
         output=frame.file_link(run.output),
-        command=clip(frame.command(run), COMMAND_WIDTH),
-        digest=tuple(_line(frame, line) for line in run.digest[:10]),
+        command=clip(short or whole, COMMAND_WIDTH),
+        whole=clip(whole, WHOLE_WIDTH) if short else "",
+        digest=tuple(output_line(frame, line) for line in run.digest[:10]),
         tail=tail,
         tail_label=label,
         cut=cut,
@@ -211,53 +206,6 @@ def _took(frame: Frame, run: Run) -> str:
     return f"{duration(between(run.started_at, frame.session.updated_at))} so far"
 
 
-def _tail(frame: Frame, tail: Tail | None) -> tuple[tuple[OutputLine, ...], str, str]:
-    """The last lines, their label, and what the cut left out."""
-    if tail is None:
-        return (), "", ""
-    lines = frame.say("\n".join(tail.lines)).split("\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    shown = lines[-TAIL_LINES:]
-    if not shown:
-        return (), "", "the output is empty" if tail.size == 0 else ""
-    made = tuple(_line(frame, line, said=True) for line in shown)
-    total = tail.total if tail.total is not None and tail.total >= len(shown) else None
-    if total == len(shown):
-        return made, f"Output, {count(total, 'line')}", ""
-    whole = f"{total:,} lines" if total is not None else size(tail.size)
-    earlier = (
-        f"{total - len(shown):,} earlier lines left out"
-        if total is not None
-        else f"earlier lines of {size(tail.size)} left out"
-    )
-    return made, f"Output, last {len(shown)} of {whole}", earlier
-
-
-def _line(frame: Frame, line: str, *, said: bool = False) -> OutputLine:
-    words = clip(line if said else frame.say(line), LINE_WIDTH)
-    return OutputLine(words, line_css(words))
-
-
-def line_css(line: str) -> str:
-    """Which lines of output bear the load: failures red, fallbacks amber, passes green."""
-    if "FallbackWarning" in line or "falling back to" in line or line.startswith("fallback"):
-        return "amber"
-    start = line.lstrip()[:11]
-    if line.startswith("E  ") or start.startswith(("FAILED", "ERROR", "Mismatched", "Greatest", "mismatch")):
-        return "red"
-    if (
-        (" failed" in line or " error" in line)
-        and " in " in line
-        and line.strip(" =").endswith(("s", ")"))
-        and line[:1] in "=0123456789"
-    ):
-        return "red"
-    if " passed" in line and " in " in line and line[:1] in "=0123456789":
-        return "green"
-    return ""
-
-
 def _noted(frame: Frame, note: Note, number: int, *, is_open: bool) -> Entry:
     words, verdicts = ((), ()) if note.hypothesis is None else _conclusion(frame, "", [note.hypothesis])
     lines = frame.say("\n".join(note.tail)).split("\n") if note.tail else []
@@ -272,12 +220,13 @@ def _noted(frame: Frame, note: Note, number: int, *, is_open: bool) -> Entry:
         took="by hand",
         by=frame.line(note.by, 40),
         status=Word("hand", "noted"),
-        result=None,
+        result="",
+        whole="",
         meta=(),
         output=frame.file_link(note.output) if note.output else None,
         command=clip(frame.say(note.command), COMMAND_WIDTH) if note.command else "",
         digest=(),
-        tail=tuple(_line(frame, line, said=True) for line in shown),
+        tail=tuple(output_line(frame, line, said=True) for line in shown),
         tail_label=f"Output, last {count(len(shown), 'line')}" if shown else "",
         cut="earlier lines are in the file" if shown and note.output else "",
         conclusion=frame.prose(note.conclusion, 600) if note.conclusion else words,
@@ -301,7 +250,7 @@ def _short_run(frame: Frame, run: Run, loose: frozenset[str]) -> ShortEntry:
         started=frame.at(run.started_at),
         status=run_word(run),
         output=frame.file_link(run.output),
-        command=one_line(frame.command(run), SHORT_COMMAND),
+        command=one_line(frame.short_command(run) or frame.command(run), SHORT_COMMAND),
         conclusion=one_line(conclusion, 110),
         unattributed=run.id in loose,
     )

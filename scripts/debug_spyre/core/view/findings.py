@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from debug_spyre.core.session import Note, Report, Run
 from debug_spyre.core.view.errormap import error_map
-from debug_spyre.core.view.experiments import OutputLine, line_css
 from debug_spyre.core.view.frame import Frame, Link
 from debug_spyre.core.view.moments import Moment
+from debug_spyre.core.view.output import OutputLine, line_css
 from debug_spyre.core.view.pictures import Picture
 from debug_spyre.core.view.text import Piece, clip, count, size
 from debug_spyre.core.words import RUN_NAMES

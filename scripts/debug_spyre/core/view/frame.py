@@ -5,13 +5,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from debug_spyre.core.evidence import Evidence, Outcome
 from debug_spyre.core.masking import MASK, mask, mask_environment, mask_words, secret_values
+from debug_spyre.core.measured import Measured
 from debug_spyre.core.session import Run, Session
 from debug_spyre.core.view.moments import Moment, Zone, zone_of
 from debug_spyre.core.view.text import Piece, clean, clip, one_line, paragraphs, pieces, quoted
+
+FEW_IDS = 2  # more node ids than this make a command unreadable: it is shown with their number, the whole beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,11 @@ class Frame:
         self._anchors |= {run for run in self.session.runs if run[:1] == "r" and run[1:].isdigit()}
         self._anchors |= {f"f{n}" for n in range(1, len(self.session.findings) + 1)}
 
+    @cached_property
+    def measured(self) -> Measured:
+        """The four measurements that the gate compares, so that page and gate speak of the same runs."""
+        return Measured(self.session, self.evidence)
+
     def say(self, text: object) -> str:
         """Outside text, cleaned and masked."""
         return mask(clean(str(text)), self._secrets)
@@ -105,6 +114,15 @@ class Frame:
         if not path or path.startswith("/") or ".." in parts or "\\" in path or "\0" in path:
             return Link(shown, "")
         return Link(shown, quoted(f"{self.session.stem}/{path}"))
+
+    def short_command(self, run: Run) -> str:
+        """The command with its many node ids as a number; empty where there are few."""
+        ids = [word for word in run.argv if "::" in word]
+        if len(ids) <= FEW_IDS:
+            return ""
+        words = [word for word in run.argv if "::" not in word]
+        everything = "all members" if {m.nodeid for m in self.session.members} == set(ids) else "node ids"
+        return f"{self.say(shlex.join(mask_words(words)))} … {len(ids)} {everything}"
 
     def command(self, run: Run) -> str:
         """A run's command as typed in a shell, with the environment it overrides; secrets masked by name."""
@@ -153,3 +171,10 @@ def scope_words(run: Run) -> str:
     if run.name in {"full-matrix", "post-fix-matrix"}:
         return "matrix" + size
     return size.removeprefix(", ") or "pytest"
+
+
+def session_link(frame: Frame, stem: str) -> Link:
+    """A link to another session's page, beside this one."""
+    shown = frame.say(stem)
+    safe = "/" not in stem and stem.startswith("debug-")
+    return Link(shown, quoted(f"{stem}.html") if safe else "")

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.evidence import Failure
 from debug_spyre.core.session import Run
 from debug_spyre.core.view.frame import Frame, Link, Word, scope_words
 from debug_spyre.core.view.moments import Moment, between, duration
-from debug_spyre.core.view.nodeids import Group, NodeId, groups, node_id
-from debug_spyre.core.view.pictures import Picture
-from debug_spyre.core.view.severity import severity_picture
-from debug_spyre.core.view.text import Piece, clip, count, number, quoted
-from debug_spyre.core.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, HypothesisStatus, Status
-
-MOST_PLAIN = 60  # more members than this are not repeated as plain text
+from debug_spyre.core.view.nodeids import NodeId, node_id
+from debug_spyre.core.view.text import Piece, count
+from debug_spyre.core.words import POST_FIX, POST_FIX_MATRIX, HypothesisStatus, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,54 +45,6 @@ class Live:
             return "started"
         of = f" of {self.total:,}" if self.total is not None else ""
         return f"{self.done:,}{of} done"
-
-
-@dataclass(frozen=True, slots=True)
-class MemberRow:
-    """One member with the figures that it showed before a fix."""
-
-    id: NodeId
-    probe: bool
-    predicate: str  # empty: it fails
-    mismatched: str
-    max_abs: str
-    max_rel: str
-    says: str  # other failures in words
-
-
-@dataclass(frozen=True, slots=True)
-class MemberGroup:
-    """The members of one file::function."""
-
-    group: Group
-    rows: tuple[MemberRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """A member that left."""
-
-    id: NodeId
-    reason: tuple[Piece, ...]
-    moved: Link | None
-    at: Moment
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterView:
-    """The cluster: why these belong together, its members, what left it."""
-
-    size: int
-    why: tuple[tuple[Piece, ...], ...]
-    signature: str
-    scope: tuple[Piece, ...]
-    groups: tuple[MemberGroup, ...]
-    figures: bool  # at least one member has mismatch figures
-    plain: tuple[str, ...]
-    gone: tuple[Gone, ...]
-    folded: int
-    hidden: tuple[str, ...]
-    picture: Picture | None
 
 
 def facts(frame: Frame) -> tuple[Fact, ...]:
@@ -138,7 +85,7 @@ def _cause(frame: Frame) -> Fact:
     rows = frame.session.hypotheses
     confirmed = [h for h in rows if h.status is HypothesisStatus.CONFIRMED]
     if confirmed:
-        row = confirmed[-1]
+        row = ([h for h in confirmed if h.test_class != "code-change"] or confirmed)[-1]  # a fix that works is no cause
         return Fact(
             "Cause",
             Word("confirmed", "confirmed"),
@@ -166,18 +113,28 @@ def _after(frame: Frame, name: str, label: str) -> Fact:
 
 
 def counts_word(run: Run) -> Word:
-    """A finished run's result in one word and its counts."""
+    """A finished run's result: how many of its tests failed, or that all passed."""
+    counts = run.counts or {}
+    bad = counts.get("failed", 0) + counts.get("errors", 0)
+    total = sum(v for v in counts.values() if isinstance(v, int))
+    passed = counts.get("passed", 0)
+    if bad:
+        return Word("failed", f"{bad:,} of {total:,} failed")
+    if run.status.value == "passed" and passed:
+        rest = f", {total - passed:,} not run or expected to fail" if total > passed else ""
+        return Word("passed", f"{passed:,} passed{rest}")
+    return Word("error" if run.status.value != "passed" else "unknown", f"{run.status.value}, none passed")
+
+
+def result_words(run: Run) -> str:
+    """The same beside the run's status, without saying it twice."""
     counts = run.counts or {}
     bad = counts.get("failed", 0) + counts.get("errors", 0)
     total = sum(v for v in counts.values() if isinstance(v, int))
     if bad:
-        return Word("failed", f"{bad:,} of {total:,} failed")
-    if run.status.value == "passed" and counts.get("passed", 0):
-        rest = total - counts.get("passed", 0)
-        return Word(
-            "passed", f"{counts['passed']:,} passed" + (f", {rest:,} not run or expected to fail" if rest else "")
-        )
-    return Word("error" if run.status.value != "passed" else "unknown", f"{run.status.value}, none passed")
+        return f"{bad:,} of {count(total, 'test')}"
+    others = ", ".join(f"{counts[key]:,} {key}" for key in ("skipped", "xfailed", "xpassed") if counts.get(key))
+    return count(total, "test") + (f", {others}" if others else "")
 
 
 def _gate(frame: Frame) -> Fact:
@@ -210,126 +167,4 @@ def live(frame: Frame) -> Live | None:
         node_id(frame.say(run.current)) if run.current else None,
         scope_words(run),
         f"debug-spyre wait {frame.say(run.id)}",
-    )
-
-
-def matrix_before(frame: Frame) -> Run | None:
-    """The matrix run before any fix: the figures of the members come from here."""
-    return frame.session.last_run(FULL_MATRIX)
-
-
-def cluster(frame: Frame) -> ClusterView:
-    """The cluster with the members' figures of one scope."""
-    session = frame.session
-    run = matrix_before(frame) or session.last_run(BASELINE)
-    evidence = frame.evidence.get(run.id) if run else None
-    failures = _by_id(evidence.failures if evidence else ())
-    members = {frame.say(m.nodeid): m for m in session.members}
-    shown = tuple(
-        MemberGroup(
-            g,
-            tuple(
-                _row(
-                    frame,
-                    i,
-                    members[i.whole].says(),
-                    failures.get(members[i.whole].nodeid),
-                    members[i.whole].nodeid == session.probe,
-                )
-                for i in g.ids
-            ),
-        )
-        for g in groups(members)
-    )
-    figures = any(row.mismatched for g in shown for row in g.rows)
-    scope: tuple[Piece, ...] = ()
-    if run and evidence:
-        link = frame.run_link(run.id)
-        scope = (Piece(f"Figures: {scope_words(run)}, "), Piece(link.text, "", link.href), Piece("."))
-    return ClusterView(
-        size=len(session.members),
-        why=_why(frame),
-        signature=frame.line((session.cluster or {}).get("signature") or "", 300),
-        scope=scope,
-        groups=shown,
-        figures=figures,
-        plain=tuple(_quoted(i) for i in members) if 0 < len(members) <= MOST_PLAIN else (),
-        gone=tuple(_gone(frame, d.nodeid, d.reason, d.moved_to, d.at) for d in session.departed),
-        folded=len((session.cluster or {}).get("folded") or ()),
-        hidden=tuple(frame.say(h) for h in (session.cluster or {}).get("hidden") or ()),
-        picture=_severity(frame, failures, run),
-    )
-
-
-def _by_id(failures: tuple[Failure, ...]) -> dict[str, Failure]:
-    found: dict[str, Failure] = {}
-    for failure in failures:
-        if failure.nodeid is not None:
-            found.setdefault(failure.nodeid, failure)
-    return found
-
-
-def _row(frame: Frame, nodeid: NodeId, says: str, failure: Failure | None, probe: bool) -> MemberRow:
-    predicate = "" if says == "fails" else frame.say(says)
-    if failure is None:
-        return MemberRow(nodeid, probe, predicate, "", "", "", "")
-    if failure.mismatched is not None and failure.total:
-        share = 100 * failure.mismatched / failure.total
-        ratio = f"{failure.mismatched:,} / {failure.total:,} ({share:.1f} %)"
-        return MemberRow(nodeid, probe, predicate, ratio, number(failure.max_abs), number(failure.max_rel), "")
-    return MemberRow(nodeid, probe, predicate, "", "", "", failure_words(frame, failure))
-
-
-def failure_words(frame: Frame, failure: Failure, most: int = 160) -> str:
-    """A failure that is no mismatch, in words."""
-    name = failure.inner_class or failure.error_class or failure.kind.value
-    return frame.line(f"{name}: {failure.message}" if failure.message else name, most)
-
-
-def _why(frame: Frame) -> tuple[tuple[Piece, ...], ...]:
-    cluster = frame.session.cluster or {}
-    found: list[tuple[Piece, ...]] = []
-    for separator in cluster.get("separators") or ():
-        words = separator.get("text") if isinstance(separator, dict) else separator
-        if words:
-            found.append((Piece(clip(frame.line(words, 400), 400), "strong"),))
-    if cluster.get("why"):
-        found.append(frame.prose(cluster["why"], 1000))
-    placed = [f"{key} {cluster[key]}" for key in ("kind", "stage", "severity") if cluster.get(key)]
-    if placed:
-        reason = f" ({cluster['reason']})" if cluster.get("reason") else ""
-        found.append((Piece(frame.line(", ".join(placed) + reason + ".", 600)),))
-    return tuple(found)
-
-
-def _quoted(nodeid: str) -> str:
-    return "'" + nodeid.replace("'", "'\"'\"'") + "'"
-
-
-def _gone(frame: Frame, nodeid: str, reason: str, moved_to: str | None, at: str) -> Gone:
-    link = session_link(frame, moved_to) if moved_to else None
-    return Gone(node_id(frame.say(nodeid)), frame.prose(reason, 400), link, frame.at(at))
-
-
-def session_link(frame: Frame, stem: str) -> Link:
-    """A link to another session's page, beside this one."""
-    shown = frame.say(stem)
-    safe = "/" not in stem and stem.startswith("debug-")
-    return Link(shown, quoted(f"{stem}.html") if safe else "")
-
-
-def _severity(frame: Frame, failures: dict[str, Failure], run: Run | None) -> Picture | None:
-    if run is None:
-        return None
-    members = {m.nodeid for m in frame.session.members}
-    link = frame.run_link(run.id)
-    after = frame.session.last_run(POST_FIX_MATRIX) if run.name == FULL_MATRIX else None
-    evidence = frame.evidence.get(after.id) if after else None
-    fresh = [f for f in evidence.failures if f.nodeid not in failures] if evidence else []
-    later = frame.run_link(after.id) if after else None
-    return severity_picture(
-        (f for n, f in failures.items() if n in members),
-        fresh,
-        before=Piece(link.text, "", link.href),
-        after=Piece(later.text, "", later.href) if later else None,
     )

@@ -9,12 +9,13 @@ from debug_spyre.core.view.actions import Action, actions
 from debug_spyre.core.view.experiments import ExperimentsView, experiments
 from debug_spyre.core.view.findings import FindingsView, findings
 from debug_spyre.core.view.frame import Frame, Link, Material, Word
-from debug_spyre.core.view.heading import ClusterView, Fact, Live, cluster, facts, live, session_link, status_word
+from debug_spyre.core.view.heading import Fact, Live, facts, live, status_word
+from debug_spyre.core.view.members import ClusterView, cluster
 from debug_spyre.core.view.moments import Moment
 from debug_spyre.core.view.provenance import ProvenanceView, provenance
 from debug_spyre.core.view.queue_rows import QueueView, queue
 from debug_spyre.core.view.summary import SummaryView, summary
-from debug_spyre.core.view.text import Piece, clip
+from debug_spyre.core.view.text import Piece, clip, count
 from debug_spyre.core.view.validation import ValidationView, validation
 from debug_spyre.core.words import Status
 
@@ -134,7 +135,7 @@ def _notices(frame: Frame) -> tuple[Notice, ...]:
         found.append(Notice("n-amber", Word("unknown", "torn line"), ((Piece(text),),)))
     unknown = frame.session.unknown_events
     if unknown:
-        text = f"{unknown} events of the journal are of kinds that this version does not know; they are kept and not shown."
+        text = f"{count(unknown, 'event')} of the journal: kinds that this version does not know; kept, not shown."
         found.append(Notice("n-amber", Word("unknown", "unknown events"), ((Piece(text),),)))
     found += [_concern(frame, c) for c in concerns(frame.session, frame.evidence) if c.code not in EXPLAINED]
     return tuple(found)
@@ -184,6 +185,3 @@ def _decisions(frame: Frame) -> list[Notice]:
             Notice("n-red", Word("override", "patch approved"), (frame.prose(approval.reason, 800),), (Piece(meta),))
         )
     return found
-
-
-__all__ = ["LogView", "Notice", "log_view", "session_link"]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from debug_spyre.core.view.experiments import Entry, OutputLine
+from debug_spyre.core.view.experiments import Entry
 from debug_spyre.core.view.frame import Link
 from debug_spyre.core.view.log import LogView
+from debug_spyre.core.view.markdown_text import bars, block, cell, code, plain, prose, table
+from debug_spyre.core.view.output import OutputLine
 from debug_spyre.core.view.summary import BaselineView
-from debug_spyre.core.view.text import Piece
 
 MOST_MEMBERS, MOST_ENTRIES, MOST_OLDER = 400, 25, 100
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~])|^([#+-]|\d+\.)(?=\s)|(@)(?=\w)|(&)(?=[#\w])|(!)(?=\[)")
 
 
 def markdown(log: LogView) -> str:
@@ -30,59 +29,9 @@ def markdown(log: LogView) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def plain(text: str) -> str:
-    """Text that means nothing to Markdown, on one line."""
-    return _SPECIAL.sub(
-        lambda m: "\\" + m.group() if m.group() not in "@&" else {"@": "@\u2060", "&": "&amp;"}[m.group()],
-        " ".join(text.split()),
-    )
-
-
-def code(text: str) -> str:
-    """Inline code that its own backticks can't end."""
-    flat = " ".join(text.split())
-    if not flat:
-        return ""
-    fence = "`" * (max((len(run) for run in re.findall(r"`+", flat)), default=0) + 1)
-    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
-    return f"{fence}{pad}{flat}{pad}{fence}"
-
-
-def block(lines: Iterable[str], kind: str = "") -> str:
-    """A code block that its content can't end."""
-    body = "\n".join(lines)
-    fence = "`" * max(3, max((len(run) for run in re.findall(r"`+", body)), default=0) + 1)
-    return f"{fence}{kind}\n{body}\n{fence}"
-
-
-def prose(parts: tuple[Piece, ...]) -> str:
-    """Prose; references stay words, since the twin has no anchors."""
-    return "".join(
-        code(p.text) if p.kind == "code" else f"**{plain(p.text)}**" if p.kind == "strong" else _spaced(p.text)
-        for p in parts
-    )
-
-
-def _spaced(text: str) -> str:
-    before = " " if text[:1].isspace() else ""
-    after = " " if text[-1:].isspace() and text.strip() else ""
-    return f"{before}{plain(text)}{after}"
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
-    lines += ["| " + " | ".join(cell.replace("\n", " ") for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    """Code inside a table: a bar would end the cell."""
-    return code(text).replace("|", "\\|")
-
-
 def _file(link: Link | None) -> str:
     """A file of the session's folder, relative to the twin, which lies in it."""
-    return _cell(link.text) if link else ""
+    return cell(link.text) if link else ""
 
 
 def _head(log: LogView) -> Iterator[str]:
@@ -104,11 +53,11 @@ def _head(log: LogView) -> Iterator[str]:
     for line in cluster.why:
         yield prose(line)
     rows = [row for g in cluster.groups for row in g.rows]
-    yield _table(
+    yield table(
         ("node id", "shows"),
         (
             (
-                _cell(r.id.whole)
+                cell(r.id.whole)
                 + (" **probe**" if r.probe else "")
                 + (f" ({plain(r.predicate)})" if r.predicate else ""),
                 f"{r.mismatched} max abs {r.max_abs} max rel {r.max_rel}" if r.mismatched else plain(r.says),
@@ -165,15 +114,15 @@ def _queue(log: LogView) -> Iterator[str]:
     if not log.queue.rows:
         yield "Empty."
         return
-    yield _table(
+    yield table(
         ("#", "hypothesis or fix", "how to test", "status", "outcome", "evidence"),
         (
             (
                 f"H{r.number}",
-                _bars(prose(r.text)),
-                _cell(r.command),
+                bars(prose(r.text)),
+                cell(r.command),
                 r.status.text,
-                _bars(prose(r.outcome)),
+                bars(prose(r.outcome)),
                 ", ".join(link.text for link in r.runs),
             )
             for r in log.queue.rows
@@ -182,11 +131,6 @@ def _queue(log: LogView) -> Iterator[str]:
     for row in log.queue.rows:
         if row.excerpt:
             yield f"Evidence for H{row.number}:\n\n{block(row.excerpt)}"
-
-
-def _bars(text: str) -> str:
-    """Bars that are not escaped yet (inside code) would end the cell."""
-    return re.sub(r"(?<!\\)\|", r"\\|", text)
 
 
 def _experiments(log: LogView) -> Iterator[str]:
@@ -211,12 +155,12 @@ def _entry(entry: Entry) -> Iterator[str]:
     rows = ", ".join(link.text for link in entry.rows)
     tag = " **unattributed**" if entry.unattributed else ""
     yield f"### {entry.started.text} {plain(entry.title)}{f' for {rows}' if rows else ''}{tag}"
-    facts = [entry.status.text, entry.result.text if entry.result else "", entry.took, *entry.meta]
+    facts = [entry.status.text, entry.result, entry.took, *entry.meta]
     yield ", ".join(plain(f) for f in facts if f) + (
         f"; whole output {code(entry.output.text)}" if entry.output else ""
     )
     if entry.command:
-        yield block([entry.command], "sh")
+        yield block([entry.whole or entry.command], "sh")
     for warning in entry.warnings:
         yield f"> {plain(warning)}"
     lines = _texts(entry.digest) or _texts(entry.tail)
@@ -235,17 +179,20 @@ def _validation(log: LogView) -> Iterator[str]:
     view = log.validation
     yield "## 5. Cluster validation"
     yield f"Gate for resolved: **{view.gate.text}**"
-    if view.reasons:
+    if view.conditions:
         yield "\n".join(
-            f"- {code(r.code)}: {prose(r.text)}{' (set aside by a person)' if r.overridden else ''}"
-            + (f" Next: {code(r.next)}" if r.next else "")
-            for r in view.reasons
+            f"- {c.state.text}: {code(c.code)}: {prose(c.text)}"
+            + (f" Set aside: {plain(c.override)}" if c.override else "")
+            + (f" Next: {code(c.next)}" if c.next else "")
+            for c in view.conditions
         )
+    for words in view.said:
+        yield plain(words)
     lines = [line for g in view.groups for line in g.lines]
-    yield _table(
+    yield table(
         ("node id", "members before", "members after", "matrix before", "matrix after", "note"),
         (
-            (_cell(line.id.whole), *(plain(w.text) for w in line.cells), plain(line.note))
+            (cell(line.id.whole), *(plain(w.text) for w in line.cells), plain(line.note))
             for line in lines[:MOST_MEMBERS]
         ),
     )
@@ -276,7 +223,7 @@ def _findings(log: LogView) -> Iterator[str]:
             + f"\n\n{block(_texts(report.lines))}"
         )
     if view.artifacts:
-        yield _table(("file", "what", "size"), ((_file(a.link), plain(a.what), a.size) for a in view.artifacts))
+        yield table(("file", "what", "size"), ((_file(a.link), plain(a.what), a.size) for a in view.artifacts))
 
 
 def _next(log: LogView) -> Iterator[str]:

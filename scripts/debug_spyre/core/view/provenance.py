@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from debug_spyre.core.masking import mask_environment
-from debug_spyre.core.view.frame import Frame, Link
-from debug_spyre.core.view.heading import session_link
+from debug_spyre.core.view.frame import Frame, Link, session_link
 from debug_spyre.core.view.moments import Moment
-from debug_spyre.core.view.text import count, one_line
+from debug_spyre.core.view.text import count
 
 MOST_FACTS = 40
 FIRST = ("torch_spyre", "torch-spyre", "torch", "vllm", "python", "git", "card")
@@ -53,26 +52,43 @@ def provenance(frame: Frame) -> ProvenanceView:
     )
 
 
-def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def _flat(data: Mapping[str, Any]) -> dict[str, str]:
+    """A record's facts in words; what it does not know stays visible as unknown."""
     found: dict[str, str] = {}
     for key, value in data.items():
-        name = f"{prefix}{key}".replace("_", " ").replace("torch spyre", "torch-spyre")
-        if isinstance(value, Mapping):
-            if not prefix and value and all(not isinstance(v, (Mapping, list)) for v in value.values()):
-                found[name] = ", ".join(
-                    f"{k.replace('_', ' ')} {v}" for k, v in value.items() if v not in (None, "", False)
-                )
-            elif len(prefix) < 120:
-                found.update(_flat(value, f"{name} "))
-        elif isinstance(value, (list, tuple)):
-            found[name] = ", ".join(str(v) for v in value[:12])
-        elif isinstance(value, bool):
-            found[name] = "yes" if value else "no"
-        elif value is None:
-            found[name] = "unknown"
+        name = key.replace("_", " ").replace("torch spyre", "torch-spyre")
+        if key in {"torch_spyre", "torch-spyre"} and isinstance(value, Mapping):
+            found[name] = _backend(value)
+        elif key == "environment" and isinstance(value, Mapping):
+            shown = mask_environment({str(k): str(v) for k, v in value.items()})
+            found[name] = " ".join(f"{k}={v}" for k, v in shown.items())
         else:
-            found[name] = str(value)
-    return {k: one_line(v, 400) for k, v in found.items() if v}
+            found[name] = _words(value)
+    return {k: v for k, v in found.items() if v}
+
+
+def _backend(record: Mapping[str, Any]) -> str:
+    revision = str(record.get("revision") or record.get("commit") or "")
+    words = [revision[:12] or "revision unknown", str(record.get("state") or record.get("build") or "")]
+    pin = record.get("pin") or record.get("pinned")
+    words += [f"pin {str(pin)[:12]}"] if pin else []
+    words += [f"version {record['version']}"] if record.get("version") else []
+    words += ["with local changes"] if record.get("dirty") else []
+    return ", ".join(word for word in words if word)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{str(k).replace('_', ' ')} {_words(v)}"
+            for k, v in list(value.items())[:20]
+            if v not in (None, "", {}, [])
+        )
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_words(v) for v in value[:12])
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "unknown" if value is None else str(value)
 
 
 def _differs(frame: Frame, records: list[dict[str, Any]]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from debug_spyre.core.concerns import is_summary_stale
 from debug_spyre.core.evidence import Evidence, Failure
 from debug_spyre.core.session import Run
 from debug_spyre.core.view.frame import Frame, Link, scope_words
-from debug_spyre.core.view.heading import failure_words
+from debug_spyre.core.view.members import failure_words
 from debug_spyre.core.view.moments import Moment
 from debug_spyre.core.view.text import Piece, number
 from debug_spyre.core.words import BASELINE, FULL_MATRIX

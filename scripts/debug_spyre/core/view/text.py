@@ -126,7 +126,7 @@ def pieces(text: str, knows: Callable[[str], bool]) -> tuple[Piece, ...]:
 
 
 _LEAD = re.compile(
-    r"\s*((?:the )?(?:bug|best theory|current theory|theory|ruled out|cause|status|next|fix|workaround)s?)\s*[.:]\s+",
+    r"\s*((?:the )?(?:bug|best theory|current theory|theory|ruled out|cause|status|next|fix|workaround)s?\s*[.:])\s+",
     re.IGNORECASE,
 )
 
@@ -138,7 +138,7 @@ def paragraphs(text: str, knows: Callable[[str], bool]) -> tuple[tuple[Piece, ..
         lead = _LEAD.match(block)
         rest = " ".join(block[lead.end() if lead else 0 :].split())
         parts = pieces(rest, knows)
-        found.append((Piece(lead.group(1).strip() + ".", "strong"), Piece(" "), *parts) if lead else parts)
+        found.append((Piece(lead.group(1).strip(), "strong"), Piece(" "), *parts) if lead else parts)
     return tuple(found)
 
 

@@ -8,29 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from debug_spyre.core.evidence import Evidence, Outcome
+from debug_spyre.core.measured import Measure
 from debug_spyre.core.session import Run
 from debug_spyre.core.view.frame import BAD, Frame, Link, Word, outcome_word, outcomes
-from debug_spyre.core.view.heading import failure_words
+from debug_spyre.core.view.gate_view import Condition, conditions_words, gate_conditions, matrix_words
+from debug_spyre.core.view.members import failure_words
 from debug_spyre.core.view.moments import Moment
-from debug_spyre.core.view.nodeids import Group, NodeId, groups, node_id, path_parts, split
+from debug_spyre.core.view.nodeids import Group, NodeId, groups, path_parts, split
 from debug_spyre.core.view.pictures import Picture
 from debug_spyre.core.view.strip import Cell, cells, strip_picture
-from debug_spyre.core.view.text import Piece, clip
+from debug_spyre.core.view.text import Piece
 from debug_spyre.core.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
 
-MOST_NEW, MOST_FUNCTIONS, MOST_IDS = 200, 150, 6
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One reason of the gate."""
-
-    code: str
-    text: tuple[Piece, ...]
-    ids: tuple[NodeId, ...]
-    more: int
-    next: str
-    overridden: bool
+MOST_NEW, MOST_FUNCTIONS = 200, 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +61,8 @@ class ValidationView:
 
     at: Moment | None
     gate: Word
-    reasons: tuple[Reason, ...]
+    conditions: tuple[Condition, ...]
+    says: str  # 2 shut, 1 unknown, 12 open
     heads: tuple[Link | None, ...]  # runs of the four columns
     groups: tuple[LineGroup, ...]
     new: tuple[LineGroup, ...]
@@ -80,7 +71,7 @@ class ValidationView:
     more_functions: int
     matrix_total: int
     strip: Picture | None
-    said: tuple[tuple[str, str], ...]  # what the validation itself recorded of the matrix
+    said: tuple[str, ...]  # what the validation itself recorded of the matrix, in words
 
 
 def validation(frame: Frame) -> ValidationView:
@@ -94,14 +85,14 @@ def validation(frame: Frame) -> ValidationView:
     new = [cell for cell in matrix if cell.is_new]
     gate = str(record.gate.get("gate", "unknown")) if record else "to come"
     functions, more = _functions(frame, matrix)
+    conditions = gate_conditions(frame, record.gate) if record else ()
     return ValidationView(
         at=frame.at(record.at) if record else None,
         gate=Word("to-come", "not judged yet")
         if record is None
         else Word(gate if gate in {"open", "shut"} else "unknown", gate if gate in {"open", "shut"} else "unknown"),
-        reasons=tuple(_reason(frame, r) for r in (record.gate.get("reasons") or ()) if isinstance(r, dict))
-        if record
-        else (),
+        conditions=conditions,
+        says=conditions_words(conditions),
         heads=tuple(frame.run_link(run.id) if run else None for run in columns),
         groups=_members(frame, seen),
         new=_new(frame, new[:MOST_NEW], columns[3]),
@@ -112,7 +103,7 @@ def validation(frame: Frame) -> ValidationView:
         strip=strip_picture(
             matrix, frame.say, before=_piece(frame, columns[2]), after=_piece(frame, columns[3]) if after else None
         ),
-        said=tuple(_facts(frame, record.matrix)) if record and record.matrix else (),
+        said=matrix_words(frame, record.matrix) if record and record.matrix else (),
     )
 
 
@@ -124,19 +115,17 @@ def _piece(frame: Frame, run: Run | None) -> Piece | None:
 
 
 def _columns(frame: Frame) -> tuple[Run | None, Run | None, Run | None, Run | None]:
-    """The runs of members before and after, matrix before and after."""
-    session = frame.session
+    """The runs of members before and after, matrix before and after: those that the gate compares, else the newest."""
+    m = frame.measured
 
-    def last(name: str, *, members: bool | None = None) -> Run | None:
-        runs = [r for r in session.named_runs(name) if r.is_finished and r.valid]
-        runs = [r for r in runs if members is None or r.members_only is members]
-        return runs[-1] if runs else None
+    def run(measure: Measure | None, name: str) -> Run | None:
+        return measure.run if measure else frame.session.last_run(name)
 
     return (
-        last(BASELINE, members=True) or last(BASELINE),
-        last(POST_FIX, members=True) or last(POST_FIX),
-        last(FULL_MATRIX),
-        last(POST_FIX_MATRIX),
+        run(m.before_members, BASELINE),
+        run(m.after_members, POST_FIX),
+        run(m.before_matrix, FULL_MATRIX),
+        run(m.after_matrix, POST_FIX_MATRIX),
     )
 
 
@@ -234,33 +223,3 @@ def _functions(frame: Frame, matrix: tuple[Cell, ...]) -> tuple[tuple[FunctionCo
         for (path, function), c in order[:MOST_FUNCTIONS]
     )
     return rows, len(order) - len(rows)
-
-
-def _reason(frame: Frame, reason: Mapping[str, Any]) -> Reason:
-    ids = [frame.say(i) for i in reason.get("nodeids") or ()]
-    code = frame.line(reason.get("code") or "unnamed", 60)
-    return Reason(
-        code=code,
-        text=frame.prose(reason.get("text") or "", 600),
-        ids=tuple(node_id(i) for i in ids[:MOST_IDS]),
-        more=max(len(ids) - MOST_IDS, 0),
-        next=clip(frame.say(reason.get("next") or ""), 600),
-        overridden=any(o.code == reason.get("code") for o in frame.session.overrides),
-    )
-
-
-def _facts(frame: Frame, data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Small facts of a record: numbers, words, and lists as their length."""
-    found = []
-    for key, value in data.items():
-        if isinstance(value, (list, tuple)):
-            words = f"{len(value):,}"
-        elif isinstance(value, dict):
-            words = ", ".join(f"{k} {v}" for k, v in value.items() if isinstance(v, (int, float, str)))
-        elif value is None:
-            continue
-        else:
-            words = str(value)
-        if words:
-            found.append((frame.line(str(key).replace("_", " "), 60), frame.line(words, 200)))
-    return found[:12]
