@@ -181,7 +181,7 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         """Keep the exception of a collection error; those of tests are seen above."""
-        if not hasattr(report, "when"):
+        if getattr(report, "when", None) == "collect":
             self.collect_error(node, call, report)
 
     @_guarded
