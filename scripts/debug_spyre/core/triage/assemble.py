@@ -5,6 +5,7 @@ Nothing is invented: a test without an outcome is a failure only where the text 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -70,6 +71,7 @@ def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], w
         if failure.kind is Kind.CRASH and crashed:
             failure = _with_dump(failure, crashed.pop(0), source=source, rules=rules)
         found.append(failure)
+    found = _without_totals(found)
     covered = {(f.nodeid, f.phase == "call") for f in found}
     lines = [s for s in session.summary if s.word in FAILED_WORDS or s.word == "ERROR"]
     bare = [s for s in lines if (s.nodeid, s.word != "ERROR") not in covered]
@@ -84,6 +86,15 @@ def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], w
     elif session.interrupted and not found and "Interrupted" not in session.interrupted[1]:
         found += _interrupted(session, source=source, rules=rules)
     return found
+
+
+def _without_totals(found: list[Failure]) -> list[Failure]:
+    """Without `contains N failed subtests` where the subtests themselves are listed."""
+    totals = [f for f in found if re.match(r"contains \d+ failed subtests?", f.message or "")]
+    if not totals:
+        return found
+    names = {f.nodeid for f in found if f not in totals}
+    return [f for f in found if f not in totals or f.nodeid not in names]
 
 
 def _from_summary(line: SummaryLine, block: Block | None, *, source: str, rules: Sequence[Rule]) -> Failure:
@@ -162,7 +173,8 @@ def _ending(
         if any(f.nodeid == nodeid and f.kind is kind for f in found):
             return []
         return [judge(block, source=source, kind=kind, rules=rules)]
-    if ending.signal_text is not None and (running or not found):
+    ended_from_outside = ending.cancelled is not None and ending.signal_text is not None and ending.signal in {9, 15}
+    if ending.signal_text is not None and (running or not found) and not ended_from_outside:
         number, text = ending.signal_text
         if running is None and session.progress.outcomes:
             warnings.append(f"the process ended with {text} after the last test that is named")

@@ -23,7 +23,7 @@ def cluster_to_json(cluster: Cluster) -> dict[str, Any]:
     return {
         "id": cluster.id,
         "slug": cluster.slug,
-        "nodeids": list(cluster.nodeids),
+        "nodeids": list(cluster.nodeids) or [None],  # an error of the session belongs to no test
         "kind": cluster.kind.value,
         "stage": cluster.stage.value if cluster.stage else None,
         "signature": cluster.signature,
@@ -49,7 +49,7 @@ def cluster_from_json(data: dict[str, Any]) -> Cluster:
     return Cluster(
         id=data["id"],
         slug=data["slug"],
-        nodeids=tuple(data["nodeids"]),
+        nodeids=tuple(n for n in data["nodeids"] if n is not None),
         kind=Kind(data["kind"]),
         stage=Stage(data["stage"]) if data.get("stage") else None,
         signature=data["signature"],

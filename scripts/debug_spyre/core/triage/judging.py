@@ -54,6 +54,7 @@ def judge(block: Block, *, source: str | None, kind: Kind | None = None, rules: 
     error_class = block.error_class
     inner_class, inner_text = block.inner
     found = numbers.read_numbers(block.errors or block.plain)
+    block.unwritten = block.unwritten or found.is_unwritten
     kind = kind or _kind(block, text, error_class, found)
     cause = decisive(inner_text or text, block.captured, kind)
     verdict = classify(

@@ -55,6 +55,12 @@ class Mismatch:
         return self.mismatched is None and self.max_abs is None and self.max_rel is None and self.got is None
 
     @property
+    def is_unwritten(self) -> bool:
+        """The largest difference is that of 0xAAAAAAAA to a small integer: memory that was never written."""
+        value = self.max_abs
+        return value is not None and value == value // 1 and abs(value - 1431655766) < 100_000
+
+    @property
     def ratio(self) -> float | None:
         """Share of the elements that differ."""
         return self.mismatched / self.total if self.mismatched is not None and self.total else None

@@ -31,6 +31,9 @@ class Rule:
         return "key" in self.pattern.groupindex
 
 
+NOT_A_CRASH = (Kind.COMPILE, Kind.EXCEPTION)
+
+
 def _rule(
     id: str,
     stage: Stage,
@@ -82,9 +85,10 @@ ENVIRONMENT_RULES = (
         ENV,
         "an environment variable or setting has a value that is not accepted",
         "ValueError: invalid SENCORES value '64'",
-        r"invalid (?P<key>[A-Z][A-Z0-9_]{3,}) value|Invalid log settings|Invalid layout_solver config option|environment variable|LIB_VERSION_FILE is not set"
-        r"|\b(?:SENCORES|AIU_WORLD_SIZE|SPYRE_\w+|TORCH_\w+|TORCHINDUCTOR_\w+|DT\w*_\w+|LX_PLANNING|SENLIB\w*|FLEX_\w+)\b[^\n]{0,60}(?:must|invalid|not set|unset|expected|should|out of range|unsupported|unknown)"
-        r"|(?:invalid|unknown|unsupported|bad)[^\n]{0,40}\b(?:SENCORES|AIU_WORLD_SIZE|SPYRE_\w+|TORCHINDUCTOR_\w+|DT\w*_\w+|LX_PLANNING|SENLIB\w*)\b",
+        r"(?-i:[Ii]nvalid (?P<key>[A-Z][A-Z0-9_]{3,}) value)|Invalid log settings|Invalid layout_solver config option|environment variable|LIB_VERSION_FILE is not set"
+        r"|(?-i:\b(?:SENCORES|AIU_[A-Z_]+|SPYRE_[A-Z_]+|TORCH_[A-Z_]+|TORCHINDUCTOR_[A-Z_]+|DT[A-Z]*_[A-Z_]+|LX_PLANNING|SENLIB[A-Z_]*|FLEX_[A-Z_]+)\b[^\n]{0,60}"
+        r"(?:must|invalid|not set|unset|expected|should|out of range|unsupported|unknown|not a|cannot|can't))"
+        r"|(?-i:(?:[Ii]nvalid|[Uu]nknown|[Uu]nsupported|[Bb]ad|KeyError:)[^\n]{0,40}\b(?:SENCORES|AIU_[A-Z_]+|SPYRE_[A-Z_]+|TORCHINDUCTOR_[A-Z_]+|DT[A-Z]*_[A-Z_]+|LX_PLANNING|SENLIB[A-Z_]*|FLEX_[A-Z_]+)\b)",
         where="error",
     ),
     _rule(
@@ -314,7 +318,7 @@ LOWERING_RULES = tuple(
 )  # fmt: skip
 
 CODEGEN_RULES = tuple(
-    _rule(f"codegen-{name}", GEN, reason, example, pattern, where=where)
+    _rule(f"codegen-{name}", GEN, reason, example, pattern, where=where, kinds=NOT_A_CRASH)
     for name, reason, example, pattern, where in (
         ("dt-exception", "the backend compiler gave up; its own text stands in the captured stderr", "DtException: Illegal ddl, file x.cpp line 12", r"DtException:? (?P<key>(?!what)[^\n]{3,300})", "any"),
         ("work-division", "the work can't be divided over the cores", "Cannot satisfy hardware memory span limit (256MB)", r"(?P<key>Cannot satisfy hardware memory span|No valid split for variable|symbolic stick dim|symbolic dim\(s\)|work_division_hint|mark_dynamic\(min|No valid granularity)", "error"),

@@ -45,7 +45,8 @@ def signature(failure: Failure) -> str:
     elif failure.kind is Kind.MISMATCH:
         parts += _of_mismatch(failure)
     elif failure.kind in {Kind.CRASH, Kind.TIMEOUT}:
-        parts += [failure.error_class or "", failure.backend_frame or failure.innermost_frame or "", failure.rule or ""]
+        where = failure.backend_frame or failure.innermost_frame or ""
+        parts += [failure.error_class or "", where, failure.rule or "", normalise(failure.cause or "")]
     else:
         name = (failure.inner_class or failure.error_class or "").rsplit(".", 1)[-1]
         parts += [name, failure.rule or "", normalise(failure.cause or failure.message or "")]

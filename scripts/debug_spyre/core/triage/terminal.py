@@ -261,15 +261,19 @@ class Terminal:
         return Block(title=name, phase=phase, number=number)
 
     def _one_liner(self, number: int, line: str) -> None:
-        """--tb=line: one line a failure, its message may go on in the next ones."""
-        if match := _LINE_STYLE.match(line[:2000]):
-            block = Block(title="", number=number)
-            block.feed(f"{match[1]}:{match[2]}: in ?")
-            block.feed(f"E   {match[3]}")
-            self.session.one_liners.append(block)
-            self._block = block
+        """--tb=line: error lines and then the place with its first line; before pytest 9 the place with the message."""
+        if line[:1] == "E":
+            if self._block is None or self._block.frames:
+                self._block = Block(title="", number=number)
+            self._block.feed(line)
+        elif match := _LINE_STYLE.match(line[:2000]):
+            if self._block is None or self._block.frames:
+                self._block = Block(title="", number=number)
+                self._block.feed(f"E   {match[3]}")
+            self._block.feed(f"{match[1]}:{match[2]}: in ?")
+            self.session.one_liners.append(self._block)
         elif self._block is not None:
-            self._block.feed(f"E   {line}")
+            self._block.feed(f"E   {line.strip()}")
 
     def _summary(self, number: int, line: str) -> None:
         match = _SUMMARY.match(line)

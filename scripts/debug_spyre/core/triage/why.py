@@ -21,7 +21,7 @@ def why(members: Sequence[Failure], folded: Sequence[str]) -> str:
 
 def _shared(members: Sequence[Failure], first: Failure) -> str:
     functions = sorted({function(f.nodeid).rsplit("::", 1)[-1] for f in members if f.nodeid})
-    where = functions[0] if len(functions) == 1 else f"{len(functions)} test functions"
+    where = functions[0] if len(functions) == 1 else f"{len(functions)} test functions" if functions else "the session"
     if first.kind is Kind.MISMATCH:
         return f"{_mismatch(members, first)} in {where}"
     text = first.cause or (first.message or "").split("\n", 1)[0] or first.error_class or "no text"

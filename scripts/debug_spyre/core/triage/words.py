@@ -53,7 +53,7 @@ def headline(evidence: Evidence, clusters: int) -> str:
 def _block(cluster: Cluster) -> Iterator[str]:
     stage = cluster.stage.value if cluster.stage else "stage unknown"
     grade = f", {cluster.severity.value}" if cluster.severity else ""
-    size = f"{len(cluster.nodeids)} test{'s' if len(cluster.nodeids) != 1 else ''}"
+    size = f"{len(cluster.nodeids)} test{'s' if len(cluster.nodeids) != 1 else ''}" if cluster.nodeids else "no test"
     yield f"{cluster.id} {cluster.slug}  [{size}, {cluster.kind.value}, {stage}{grade}]"
     yield f"   {cluster.why}"
     if cluster.reason and cluster.reason not in cluster.why:
