@@ -96,7 +96,7 @@ def _demo(args: Namespace) -> int:
     clusters = _triage(shell)
     resolved = _first_session(shell, clusters)
     blocked = _second_session(shell, clusters)
-    index = shell.ask("index")["index"]
+    index = shell.ask("index")["page"]
     untouched = shell.demo.is_users_edit_untouched()
     lines = [
         f"finished in {time.monotonic() - began:.0f} s; the user's uncommitted edit is {'byte-identical' if untouched else 'CHANGED'}",
@@ -163,7 +163,7 @@ def _first_session(shell: Shell, clusters: list[dict[str, Any]]) -> str:
         words = ["hypothesis", "add", text, "--test", test, "--cost", cost, "--confidence", confidence]
         if key == "chunks":
             words += ["--class", "code-change"]
-        numbers[key] = str(shell.ask(*words)["number"])
+        numbers[key] = _newest(shell.ask(*words))
     _script(shell, numbers["accumulation"], "accumulation.py", ACCUMULATION, opened)
     shell.type(
         "hypothesis",
@@ -185,7 +185,7 @@ def _first_session(shell: Shell, clusters: list[dict[str, Any]]) -> str:
     shell.type(
         "note", "finding", "aten.mean.dim over the last dimension adds the first 128 elements only; sum is right"
     )
-    shell.type("hypothesis", "start", numbers["chunks"], f"debug-spyre run {shlex.quote(probe)}")
+    shell.type("hypothesis", "start", numbers["chunks"], "--command", f"debug-spyre run {shlex.quote(probe)}")
     shell.demo.patch()
     shell.type("run", probe)
     shell.type(
@@ -200,7 +200,7 @@ def _first_session(shell: Shell, clusters: list[dict[str, Any]]) -> str:
     shell.type("validate")
     shell.type("revert")
     closed = shell.ask(
-        "close", "resolved", "--workaround",
+        "close", "resolved",
         "--cause", "aten.mean.dim leaves out elements behind the 128th of a row",
         "--wasted", "the accumulation-order experiment: 97 % of the elements differed by more than 1",
         "--signal", "the separator: every failing row is wider than 128, no passing one is",
@@ -208,9 +208,13 @@ def _first_session(shell: Shell, clusters: list[dict[str, Any]]) -> str:
     return str(closed["log"])
 
 
+def _newest(queue: dict[str, Any]) -> str:
+    return str(max(row["number"] for row in queue["hypotheses"]))
+
+
 def _script(shell: Shell, row: str, name: str, text: str, opened: dict[str, Any]) -> None:
     path = Path(opened["folder"]) / name
-    shell.type("hypothesis", "start", row, f"debug-spyre exec -- {sys.executable} {name}")
+    shell.type("hypothesis", "start", row, "--command", f"debug-spyre exec -- {sys.executable} {name}")
     shell.type("save", name, stdin=text)
     shell.type("exec", "--", sys.executable, str(path))
 
