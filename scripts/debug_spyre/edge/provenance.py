@@ -224,7 +224,7 @@ def _ask_system() -> dict[str, str] | None:
         except (OSError, subprocess.SubprocessError):
             return None
         rows = (line.split(" ", 1) for line in done.stdout.decode("utf-8", "replace").splitlines() if " " in line)
-        return {name: version for name, version in rows}
+        return {row[0]: row[1] for row in rows}
     return None
 
 

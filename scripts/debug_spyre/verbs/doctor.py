@@ -1,0 +1,70 @@
+"""doctor: is everything in place? Each line ok, warn or fail with its remedy; touches the card only with --probe."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.errors import EnvironmentTroubleError, Exit
+from debug_spyre.edge.doctor_checks import REBUILD, Check, State, examine, has_text
+from debug_spyre.edge.provenance import provenance
+from debug_spyre.edge.workspace import find_checkout
+from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.verb import Verb
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--has", metavar="TEXT", help="is this text (a symbol you just added) in the installed torch-spyre?"
+    )
+    parser.add_argument("--probe", action="store_true", help="also put one small tensor on the card, under the lock")
+    parser.add_argument("--json", action="store_true", help="print one JSON object; exit 1 if any line is fail")
+
+
+def _run(args: Namespace) -> int:
+    checkout = find_checkout()
+    if args.has is not None:
+        return _has(checkout, args.has, as_json=args.json)
+    checks, seen = examine(checkout)
+    if args.probe:
+        from debug_spyre.edge.limits_probe import try_card
+
+        checks.append(try_card(checkout))
+    failed = sum(c.state is State.FAIL for c in checks)
+    warned = sum(c.state is State.WARN for c in checks)
+    state = "fail" if failed else "warn" if warned else "ok"
+    data: dict[str, Any] = {"state": state, "checks": [c.to_json() for c in checks], "provenance": seen}
+    last = f"{len(checks)} lines: {failed} fail, {warned} warn"
+    answer([*map(_line, checks), last], data, as_json=args.json)
+    return int(Exit.NO if failed else Exit.YES)
+
+
+def _line(check: Check) -> str:
+    head = f"{check.state.value:4s}  {check.name}: {check.text}"
+    return f"{head}\n      -> {check.remedy}" if check.remedy and check.state is not State.OK else head
+
+
+def _has(checkout: Path, text: str, *, as_json: bool) -> int:
+    seen = provenance(checkout)["torch_spyre"]
+    if not seen["path"]:
+        raise EnvironmentTroubleError("torch-spyre is not installed in the target's environment", next="uv sync")
+    places = has_text(Path(seen["path"]), text)
+    local = str(seen["url"] or "").removeprefix("file://") or "PATH/TO/torch-spyre"
+    remedies = [] if places else ["uv cache clean torch-spyre", REBUILD.format(source=local)]
+    if places:
+        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+        lines = [f"yes: {text!r} is in {', '.join(places[:3])}{more} of {seen['path']}"]
+        if seen["state"] == "local":
+            lines.append("a plain uv run would take this build away: uv run --no-sync (debug-spyre does)")
+    else:
+        lines = [
+            f"no: {text!r} is nowhere in {seen['path']}: the install did not land",
+            *(f"  next: {r}" for r in remedies),
+        ]
+        lines.append("  a build takes about 50 s: batch the edits")
+    answer(lines, {"has": bool(places), "places": places, "torch_spyre": seen, "remedies": remedies}, as_json=as_json)
+    return int(Exit.YES if places else Exit.NO)
+
+
+VERBS = {"doctor": Verb(_arguments, _run, "debug-spyre doctor --has lower_flip")}
