@@ -13,9 +13,7 @@ SIMULATED = Path(__file__).parents[1] / "simulated_card"
 
 def card_environment(device, **more):
     """The environment of a process that uses the card at this file, with every switch of the simulator off."""
-    env = {
-        k: v for k, v in os.environ.items() if not k.startswith(("SPYRE_", "TORCH_SPYRE", "DEBUG_SPYRE", "PYTHONPATH"))
-    }
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SPYRE_", "TORCH_SPYRE", "DEBUG_SPYRE"))}
     for name in ("TORCH_SENDNN_LOG", "DT_DEEPRT_VERBOSE", "DTLOG_LEVEL", "PYTHONWARNINGS", "TORCHDYNAMO_DISABLE"):
         env.pop(name, None)
     where = str(device)
@@ -30,6 +28,8 @@ class Card:
         self.device = folder / "vfio 7"
 
     def environment(self, **more):
+        """Kernels are not compiled unless a test asks: most scripts are about something else, and it costs seconds."""
+        more.setdefault("SPYRE_SIM_COMPILE", "0")
         return card_environment(self.device, DEBUG_SPYRE_LOCK_DIR=self.folder / "locks", **more)
 
     def start(self, script, **env):

@@ -47,7 +47,11 @@ def test_forced_eager_recurses_as_on_the_card(torch, half):
 
 
 def test_dynamo_switched_off_recurses_too(card):
-    done = card.run('import torch; torch.ones(4, device="spyre", dtype=torch.float16) + 1', TORCHDYNAMO_DISABLE="1")
+    done = card.run(
+        'import torch; torch.ones(4, device="spyre", dtype=torch.float16) + 1',
+        TORCHDYNAMO_DISABLE="1",
+        SPYRE_SIM_COMPILE="1",
+    )
     assert done.returncode == 1 and "RecursionError" in done.stderr
 
 

@@ -50,7 +50,12 @@ def to_host(dev):
         plain = torch._conj(plain)
     if neg:
         plain = torch._neg_view(plain)
-    host = _tagged(plain, _CPU_TAG)
+    if offset := plain.storage_offset():  # a capsule starts at the data; the view keeps its offset in the whole storage
+        room = plain.untyped_storage().nbytes() // plain.element_size()
+        whole = _tagged(plain.as_strided((room,), (1,), 0), _CPU_TAG)
+        host = whole.as_strided(plain.shape, plain.stride(), offset)
+    else:
+        host = _tagged(plain, _CPU_TAG)
     if conj:
         host = torch._conj(host)
     return torch._neg_view(host) if neg else host

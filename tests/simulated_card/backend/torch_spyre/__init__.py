@@ -50,13 +50,14 @@ def _autoload():
     _setup_privateuseone_for_python_backend(DEVICE_NAME, backend_module=_device_module())
 
     from . import vendor_log
-    from ._monkey_patch import _patch_tensor_for_spyre
+    from ._monkey_patch import _patch_tensor_for_spyre, kernels_without_dynamo
 
     _patch_tensor_for_spyre()
-    import torch_spyre._inductor.customops
-    import torch_spyre.ops
+    with kernels_without_dynamo():
+        import torch_spyre._inductor.customops
+        import torch_spyre.ops
 
-    torch_spyre._inductor._autoload()
+        torch_spyre._inductor._autoload()
     vendor_log.read_levels()
 
 

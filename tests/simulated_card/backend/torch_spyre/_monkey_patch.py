@@ -1,5 +1,9 @@
 """Changes to torch.Tensor, torch.empty and torch.UntypedStorage without which the device cannot be used; applied once."""
 
+import contextlib
+import functools
+import sys
+
 import torch
 
 from .constants import DEVICE_NAME
@@ -88,3 +92,31 @@ def _patch_empty():
         return made
 
     torch.empty = empty
+
+
+def _disabled_when_dynamo_is_there(fn):
+    made = []
+
+    @functools.wraps(fn)
+    def kernel(*args, **kwargs):
+        if not made:
+            disable = getattr(sys.modules.get("torch._dynamo"), "disable", None)
+            if disable is None:
+                return fn(*args, **kwargs)
+            made.append(disable(fn))
+        return made[0](*args, **kwargs)
+
+    return kernel
+
+
+@contextlib.contextmanager
+def kernels_without_dynamo():
+    """Kernels registered in the block do not import dynamo to be hidden from it: that costs a second at the first op."""
+    original = torch._disable_dynamo
+    torch._disable_dynamo = lambda fn=None, recursive=True: (
+        original(recursive=recursive) if fn is None else _disabled_when_dynamo_is_there(fn)
+    )
+    try:
+        yield
+    finally:
+        torch._disable_dynamo = original

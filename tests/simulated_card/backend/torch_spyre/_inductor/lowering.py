@@ -141,6 +141,12 @@ def _how(target):
     return "device"
 
 
+def check(name, output, inputs):
+    """Refuse an op whose lowering is missing."""
+    if faults.refuses("lowering", name, output, inputs):
+        raise Unsupported(f"lowering of {name} with shapes {[tuple(t.shape) for t in inputs]}")
+
+
 def lower_graph(graph_module):
     """A plan for each op node: carried out by the card (`host`), a view, or handed to the eager kernel (`device`)."""
     from torch._inductor.exc import LoweringException
@@ -152,8 +158,8 @@ def lower_graph(graph_module):
         plan[node] = how = _how(node.target)
         name = node.target.name() if isinstance(node.target, torch._ops.OpOverload) else str(node.target)
         try:
-            if how == "host" and faults.refuses("lowering", name, node.meta.get("val"), inputs_of(node)):
-                raise Unsupported(f"lowering of {name} with shapes {[tuple(t.shape) for t in inputs_of(node)]}")
+            if how == "host":
+                check(name, node.meta.get("val"), inputs_of(node))
             if node.target in spyre_lowerings:
                 spyre_lowerings[node.target](node)
         except Exception as error:

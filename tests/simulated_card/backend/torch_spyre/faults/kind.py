@@ -1,5 +1,6 @@
 """What a fault is: a name, parameters, and hooks at the few places where the card can go wrong."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,12 +9,12 @@ import torch
 
 @dataclass(frozen=True)
 class Parameter:
-    """A value of a fault; `choices` are what a draw takes from (a pair of ints is a range)."""
+    """A value of a fault; `choices` (a tuple or a range) are what a draw takes from."""
 
     name: str
     default: Any
     text: str
-    choices: tuple = ()
+    choices: Sequence = ()
 
     def convert(self, value):
         if isinstance(self.default, bool):
@@ -21,11 +22,7 @@ class Parameter:
         return type(self.default)(value)
 
     def draw(self, rng):
-        if not self.choices:
-            return self.default
-        if len(self.choices) == 2 and all(isinstance(c, int) for c in self.choices):
-            return rng.randint(*self.choices)
-        return rng.choice(self.choices)
+        return rng.choice(self.choices) if self.choices else self.default
 
 
 def op_parameter(default, *choices):

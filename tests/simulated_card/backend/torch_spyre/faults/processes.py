@@ -27,7 +27,7 @@ class Counted(Fault):
         raise NotImplementedError
 
 
-SKIP = Parameter("skip", 0, "so many launches of the op work first", (0, 3))
+SKIP = Parameter("skip", 0, "so many launches of the op work first", range(0, 4))
 
 
 class Hang(Counted):

@@ -31,7 +31,7 @@ class LayoutShape(Fault):
     parameters = (
         op_parameter("bmm", "mm", "bmm", "mul", "exp", "_softmax"),
         Parameter("dim", -1, "the dimension, counted from the end", (-1, -2)),
-        Parameter("over", 256, "longest size that works", (128, 256)),
+        Parameter("over", 256, "longest size that works", range(64, 272)),
     )
     when_compiling = True
 

@@ -17,7 +17,7 @@ class PartialReduction(Fault):
     text = "a reduction (or the inner dimension of a matrix product) longer than `width` takes in only the first part"
     parameters = (
         op_parameter("mean", "mean", "sum", "amax", "mean.dim", "sum.dim_IntList", "mm", "bmm"),
-        Parameter("width", 128, "longest size that is still right", (64, 128, 192, 256)),
+        Parameter("width", 128, "longest size that is still right", range(48, 272)),
         Parameter("dim", "last", "`last`, `any`, or the number of a dimension (reductions only)", ("last",)),
         Parameter("keep", "half", "`half` of the dimension, or the first `width`", ("half", "width")),
     )
@@ -62,7 +62,7 @@ class BroadcastOverflow(Fault):
     text = "a matrix product with a broadcast (stride-0) batch dimension has every Nth row at the largest float16"
     parameters = (
         op_parameter("bmm+matmul+batched_matmul"),
-        Parameter("every", 2, "period of the bad rows", (2, 8)),
+        Parameter("every", 2, "period of the bad rows", range(2, 9)),
         Parameter("phase", 1, "first bad row", (0, 1)),
         Parameter("value", FP16_MAX, "what they hold"),
     )
@@ -140,7 +140,7 @@ class StaleOutput(ResultFault):
     text = "a call gives back the buffer of an earlier call of the same shape"
     parameters = (
         op_parameter("mul", *POINTWISE),
-        Parameter("every", 2, "every so many calls of one shape", (2, 4)),
+        Parameter("every", 2, "every so many calls of one shape", range(2, 5)),
     )
 
     def __init__(self, **values):
@@ -203,7 +203,7 @@ class History(ResultFault):
     parameters = (
         op_parameter("mul", *POINTWISE),
         Parameter("trigger", "exp", "the other op", ("exp", "sum", "sigmoid")),
-        Parameter("times", 1, "how often it must have run", (1, 3)),
+        Parameter("times", 1, "how often it must have run", range(1, 4)),
         Parameter("factor", 1.5, "the result is scaled by this"),
     )
 
@@ -227,7 +227,7 @@ class Scaled(ResultFault):
     parameters = (
         op_parameter("_softmax", "_softmax", *POINTWISE, "mm"),
         Parameter("factor", 0.5, "the constant", (0.5, 1.4140625, 2.0, -1.0)),
-        Parameter("over", 0, "sizes up to this are right", (0, 128)),
+        Parameter("over", 0, "sizes up to this are right", range(0, 200)),
     )
 
     def touches(self, call, tensor):
@@ -240,7 +240,7 @@ class Scaled(ResultFault):
 class Rolled(ResultFault):
     name = "rolled"
     text = "the result is rolled along a dimension"
-    parameters = (op_parameter("add", *POINTWISE, "mm"), DIM, Parameter("shift", 1, "by so many", (1, 3)))
+    parameters = (op_parameter("add", *POINTWISE, "mm"), DIM, Parameter("shift", 1, "by so many", range(1, 4)))
 
     def touches(self, call, tensor):
         return tensor.dim() >= -self.dim and tensor.size(self.dim) > self.shift
@@ -255,7 +255,7 @@ class CopiedRow(ResultFault):
     parameters = (
         op_parameter("add", *POINTWISE, "mm"),
         DIM,
-        Parameter("source", 0, "where the values come from", (0, 1)),
+        Parameter("source", 0, "where the values come from", range(0, 2)),
         Parameter("target", 3, "the slice that is wrong", (2, 3)),
     )
 
@@ -287,7 +287,7 @@ class ShiftedIndex(ResultFault):
     text = "an integer result is off by one from `start` on"
     parameters = (
         op_parameter("add", "add", "sub", "index_select"),
-        Parameter("start", 1, "first wrong element of the last dimension", (0, 5)),
+        Parameter("start", 1, "first wrong element of the last dimension", range(0, 6)),
     )
 
     def touches(self, call, tensor):
@@ -319,7 +319,7 @@ class Flaky(ResultFault):
     text = "now and then a result is wrong, without a pattern over runs"
     parameters = (
         op_parameter("mul", *POINTWISE),
-        Parameter("one_in", 3, "about one call in so many", (2, 5)),
+        Parameter("one_in", 3, "about one call in so many", range(2, 6)),
     )
 
     def touches(self, call, tensor):

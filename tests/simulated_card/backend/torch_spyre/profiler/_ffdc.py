@@ -31,10 +31,9 @@ def report(category, error):
     """Write a report if reports are wanted; a failure to write one never hides the failure it is about."""
     if os.environ.get("TORCH_SPYRE_FFDC") != "1":
         return None
-    started = time.perf_counter()
     try:
-        return _write(category, error, started)
-    except OSError as problem:
+        return _write(category, error, time.perf_counter())
+    except (OSError, ImportError) as problem:
         print(f"ffdc: no report written: {problem}", file=sys.stderr)
         return None
 
