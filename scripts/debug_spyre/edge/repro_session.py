@@ -46,7 +46,7 @@ class ReproSession:
         if self.shrink:
             search.run()
         self.steps += search.steps
-        self.thresholds += search.thresholds
+        self.thresholds += [f"{sizes}: {words}" for sizes, words in search.thresholds.items()]
         if search.spent:
             self.notes.append("the budget ended before the search: the script may not be the smallest")
         proof = self._prove(search.call, search.prelude, fault, found, tier=1)

@@ -33,7 +33,7 @@ class Shrinking:
     call: Call
     prelude: tuple[Call, ...] = ()
     steps: list[Step] = field(default_factory=list)
-    thresholds: list[str] = field(default_factory=list)
+    thresholds: dict[str, str] = field(default_factory=dict)  # by the sizes that change together
     spent: bool = False
     say: Callable[[str], None] = lambda _text: None
 
@@ -119,7 +119,7 @@ class Shrinking:
                 else:
                     self.steps.append(Step(f"{_say(group)} {size}", shown))
         if known:
-            self.thresholds.append(f"{_say(group)}: {shrink.threshold_in_words(known, start)}")
+            self.thresholds[_say(group)] = shrink.threshold_in_words(known, start)
 
 
 def choose_fill(trials: Trials, fault: Fault, call: Call, *, prelude: tuple[Call, ...] = ()) -> tuple[Call, list[Step]]:
