@@ -23,21 +23,19 @@ _OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}
 def evidence_of(terminal: Terminal, *, source: str, rules: Sequence[Rule] = RULES) -> Evidence:
     """All that the text shows."""
     sessions = [s for s in terminal.sessions if s.begun or s.internal or not s.ending.is_silent]
-    failures: dict[tuple[str | None, str], Failure] = {}
+    listed: list[Failure] = []
     later_passed: set[str] = set()
     warnings = list(terminal.warned.notes)
     for session in sessions:
         if session.counts is None:
             session.counts = session.maybe
         found = _session_failures(session, source=source, rules=rules, warnings=warnings)
-        for failure in found:
-            key = (failure.nodeid, failure.phase)
-            failures.pop(key, None)
-            failures[key] = failure
+        again = {(f.nodeid, f.phase) for f in found}
+        listed = [f for f in listed if (f.nodeid, f.phase) not in again] + found
         failed = {f.nodeid for f in found}
         later_passed |= {n for n, o in session.progress.outcomes.items() if o is Outcome.PASSED and n not in failed}
         later_passed -= {n for n in failed if n}
-    listed = [_flaky(f) if f.nodeid in later_passed and len(sessions) > 1 else f for f in failures.values()]
+    listed = [_flaky(f) if f.nodeid in later_passed and len(sessions) > 1 else f for f in listed]
     if not listed and terminal.traceback is not None and not any(s.counts for s in sessions):
         listed = [judge(terminal.traceback, source=source, rules=rules)]
     last = next((s for s in reversed(sessions) if s.begun), sessions[-1] if sessions else terminal.session)

@@ -30,6 +30,11 @@ UNWRITTEN = "-1431655766"  # 0xAAAAAAAA
 _MOCK = re.compile(
     r"\bpatch(?:\.object|\.dict)?\(|\b(?:Magic|Async|NonCallable)?Mock\(|\bmocker\.|monkeypatch\.setattr\([^)]*(?:torch_spyre|_C\b|subprocess)"
 )
+_ENTRANCE = (
+    "Dt", "terminate", "what()", "RAS:", "CRITICAL", "ERR", "Error", "Problem", "Fallback", "Fatal", "Signal", "BACKTRACE",
+    "libsen", "Traceback", "malloc", "corrupt", "double f", "LX ", "Exceeded", "Illegal", "overflow", "Unknown", "exceeds",
+    "ffdc", "upported", "Aborted", "WARNING",
+)  # fmt: skip
 _INNER = re.compile(r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*): ?")
 _RAISED = re.compile(r"backend='[^']*' raised:$")
 WRAPPERS = frozenset(
@@ -90,7 +95,7 @@ class Block:
             self.in_captured = True
             return
         if self.in_captured:
-            if _INTEREST.search(line, 0, 4000):
+            if _may_interest(line) and _INTEREST.search(line, 0, 4000):
                 _keep(self.captured, line[:4000], 40, 20)
             return
         if line[0] == "E" and line[1:3] in {"  ", " ", ""}:
@@ -182,6 +187,13 @@ class Block:
             name = match[1].rsplit(".", 1)[-1]
             inner, text = match[1], text[match.end() :]
         return inner, text
+
+
+def _may_interest(line: str) -> bool:
+    """A cheap look before the pattern: a large log is mostly captured lines that say nothing."""
+    if line[:6] == "DEBUG ":
+        return False
+    return any(word in line for word in _ENTRANCE)
 
 
 def _is_class(name: str) -> bool:

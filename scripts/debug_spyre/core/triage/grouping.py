@@ -39,10 +39,8 @@ def group(evidence: Evidence) -> tuple[Cluster, ...]:
 def _one_each(failures: Iterable[Failure]) -> list[Failure]:
     """One failure a test: of its call where it has one."""
     chosen: dict[str | None, Failure] = {}
-    for failure in failures:
-        before = chosen.get(failure.nodeid)
-        if before is None or (before.phase != "call" and failure.phase == "call"):
-            chosen[failure.nodeid] = failure
+    for failure in sorted(failures, key=lambda f: (f.phase != "call", f.source or "", f.line or 0, f.message or "")):
+        chosen.setdefault(failure.nodeid, failure)
     return sorted(chosen.values(), key=lambda f: f.nodeid or "")
 
 

@@ -10,12 +10,11 @@ from collections import defaultdict, deque
 
 from debug_spyre.core.evidence import Outcome
 from debug_spyre.core.triage.block import Block, Frame
-from debug_spyre.core.triage.nodeids import candidates, domain, from_domain
+from debug_spyre.core.triage.nodeids import candidates, domain, file_of, from_domain, split_nodeid
 from debug_spyre.core.triage.terminal import Session, SummaryLine
 
 FAILED_WORDS = frozenset({"FAILED", "SUBFAILED", "SUBFAIL"})
 _CRASHED = re.compile(r"worker '(\w+)' crashed while running '(.+)'$")
-_SUBTEST = re.compile(r" (?:\[.*\]|\(.*\)|<subtest>)$")
 _BAD = frozenset({Outcome.FAILED, Outcome.ERROR})
 
 
@@ -45,15 +44,21 @@ def name_blocks(session: Session) -> None:
             block.nodeid = crashed[2]
             _take(waiting, block.phase == "call", domain(crashed[2]))
             continue
-        block.nodeid = _from_summary(waiting, block) or _from_progress(by_domain, block) or _from_frames(block)
+        block.nodeid = _from_summary(waiting, block) or _from_progress(by_domain, block) or _from_frames(block, session)
 
 
 def _from_summary(waiting: dict[tuple[bool, str], deque[SummaryLine]], block: Block) -> str | None:
-    for name in (block.title, _SUBTEST.sub("", block.title), _SUBTEST.sub("", _SUBTEST.sub("", block.title))):
+    for name in dict.fromkeys((block.title, without_subtest(block.title))):
         line = _take(waiting, block.phase == "call", name)
         if line is not None:
             return line.nodeid
     return None
+
+
+def without_subtest(title: str) -> str:
+    """The test's own name: pytest puts a subtest's message and values behind it."""
+    split = split_nodeid(f"a.py::{title}")
+    return split[0][6:] if split and split[1][:2] in {" [", " (", " <"} else title
 
 
 def _take(waiting: dict[tuple[bool, str], deque[SummaryLine]], is_call: bool, name: str) -> SummaryLine | None:
@@ -70,22 +75,32 @@ def _progress_names(session: Session) -> dict[str, list[str]]:
 
 
 def _from_progress(by_domain: dict[str, list[str]], block: Block) -> str | None:
-    names = by_domain.get(block.title) or by_domain.get(_SUBTEST.sub("", block.title)) or []
+    names = by_domain.get(block.title) or by_domain.get(without_subtest(block.title)) or []
     return names[0] if len(set(names)) == 1 else None
 
 
-def _from_frames(block: Block) -> str | None:
+def _from_frames(block: Block, session: Session) -> str | None:
     if block.phase == "collect":
         return block.title
-    if "::" in block.title:
-        return block.title
-    base = block.title.partition("[")[0].rsplit(".", 1)[-1]
-    for frame in block.frames:
-        if frame.function is not None and frame.function.split(".")[-1] == base:
-            return from_domain(frame.file, block.title)
-    if block.phase == "call" and block.frames and _is_test_file(block.frames[0].file):
-        return from_domain(block.frames[0].file, block.title)
-    return None
+    title = without_subtest(block.title)
+    if "::" in title.partition("[")[0]:
+        return title
+    base = title.partition("[")[0].rsplit(".", 1)[-1]
+    frame = next((f for f in block.frames if (f.function or "").split(".")[-1] == base), None)
+    if frame is None and block.phase == "call" and block.frames and _is_test_file(block.frames[0].file):
+        frame = block.frames[0]
+    path = as_printed(frame.file, session) if frame else None
+    return from_domain(path, title) if path else None
+
+
+def as_printed(path: str, session: Session) -> str | None:
+    """A frame's path as node ids have it: relative to the root folder; None where that is not known."""
+    if not path.startswith("/"):
+        return path
+    if session.rootdir and path.startswith(session.rootdir + "/"):
+        return path[len(session.rootdir) + 1 :]
+    files = dict.fromkeys([*session.progress.files[-50:], *(file_of(n) for n in list(session.progress.outcomes)[-50:])])
+    return next((f for f in files if path.endswith("/" + f)), None)
 
 
 def _is_test_file(path: str) -> bool:
@@ -96,12 +111,6 @@ def _is_test_file(path: str) -> bool:
 def from_dump(frames: list[Frame], session: Session) -> str | None:
     """The test function that a stack dump shows, named by the path that pytest printed."""
     for frame in frames:
-        if not (frame.function or "").startswith("test") or not _is_test_file(frame.file):
-            continue
-        path = next(
-            (f for f in reversed(session.progress.files) if frame.file.endswith("/" + f) or frame.file == f), None
-        )
-        if path is None and session.rootdir and frame.file.startswith(session.rootdir + "/"):
-            path = frame.file[len(session.rootdir) + 1 :]
-        return f"{path or frame.file}::{frame.function}"
+        if (frame.function or "").startswith("test") and _is_test_file(frame.file):
+            return f"{as_printed(frame.file, session) or frame.file}::{frame.function}"
     return None

@@ -12,6 +12,7 @@ from debug_spyre.core.evidence import Counts
 from debug_spyre.core.triage.block import Block
 from debug_spyre.core.triage.ends import Ending
 from debug_spyre.core.triage.lines import without_engine
+from debug_spyre.core.triage.nodeids import split_nodeid
 from debug_spyre.core.triage.progress import Progress
 from debug_spyre.core.triage.sections import (
     ERRORS,
@@ -114,7 +115,7 @@ class Terminal:
         if found is not None and line.endswith(("=", ")", "s")):
             self._finish(found)
         elif self._section not in {FAILURES, ERRORS, WARNINGS, SUMMARY}:
-            self.session.ending.feed(number, line, self._running(number, line))
+            self.session.ending.feed(number, line, self._running(line))
 
     def _mark(self, number: int, line: str) -> bool:
         found = counts(line)
@@ -189,10 +190,11 @@ class Terminal:
             return
         self._other_text(number, line)
 
-    def _running(self, number: int, line: str) -> str | None:
+    def _running(self, line: str) -> str | None:
         progress = self.session.progress
-        if "::" in line:
-            progress.feed(number, line)
+        split = split_nodeid(line) if "::" in line else None
+        if split and split[1].startswith(" ") and split[0] not in progress.outcomes:
+            return split[0]
         return progress.current
 
     def _other_text(self, number: int, line: str) -> None:
