@@ -272,3 +272,15 @@ def test_every_test_can_be_pruned_and_a_missing_one_is_said():
         ast.parse(prune(SOURCE, name))
     with pytest.raises(KeyError):
         prune(SOURCE, "test_missing")
+
+
+def test_modules_beside_the_test_are_written_into_the_file_and_work():
+    helper = '"""doc"""\nfrom __future__ import annotations\nimport math\nSCALE = 3\n\ndef scaled(x):\n    return SCALE * math.floor(x)\n'
+    deeper = "from helper import scaled as s\n\ndef twice(x):\n    return s(x) * 2\n"
+    source = "import helper\nfrom deeper import twice\nimport json\n\ndef test_it():\n    assert helper.scaled(2.5) == 6 and twice(1) == 6\n"
+    text = prune(source, "test_it", local={"helper": helper, "deeper": deeper, "unused": "x = 1\n"})
+    names = {}
+    exec(compile(text, "repro_test.py", "exec"), names)
+    names["test_it"]()
+    assert "unused" not in text
+    assert "import helper" not in text

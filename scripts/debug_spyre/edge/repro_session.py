@@ -12,12 +12,19 @@ from debug_spyre.core.evidence import Failure
 from debug_spyre.core.repro.call import Call
 from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
 from debug_spyre.core.repro.pruning import prune
-from debug_spyre.core.repro.script import MOST_LINES, Fault, count_lines, script
+from debug_spyre.core.repro.script import CONTRACT, MOST_LINES, Fault, count_lines, script
 from debug_spyre.edge.interpreter import choose
-from debug_spyre.edge.reproving import Proof, Prover
+from debug_spyre.edge.reproving import SHOWN, Proof, Prover
 from debug_spyre.edge.shrinking import Shrinking, Step, choose_fill
 from debug_spyre.edge.trials import Trials
 
+_MAIN = """
+
+if __name__ == "__main__":  # {contract}
+    import pytest
+
+    raise SystemExit({{1: 0, 0: 1}}.get(int(pytest.main([__file__ + "::" + {test!r}, "-q", "-p", "no:cacheprovider"])), 2))
+"""
 NAMES = {1: "repro.py", 2: "repro_vllm.py", 3: "repro_test.py"}
 
 
@@ -111,10 +118,12 @@ class ReproSession:
         text = self._pruned(nodeid)
         shown, runs, why = self.prover.prove_test(NAMES[3], text, nodeid, original, times=self.times)
         _, control = self.prover.control_of((nodeid,))
-        self.notes.append(
-            f"run it from the checkout's root: python -m pytest {NAMES[3]} (exit status 1: the fault shows)"
-        )
-        same = shown == self.times
+        plain = self.prover.run_script(self.prover.folder.path / NAMES[3])
+        runs.append(plain.id)
+        self.notes.append(f"run it where the plugin is importable: python {NAMES[3]} ({CONTRACT})")
+        same = shown == self.times and plain.exit == SHOWN
+        if shown == self.times and plain.exit != SHOWN:
+            why = f"run by itself the file exits with {plain.exit}"
         proof = Proof(
             NAMES[3], 3, shown, self.times, (*runs, control.id), control.exit == 0, same, why, count_lines(text)
         )
@@ -126,13 +135,26 @@ class ReproSession:
         name = rest.split("[")[0]
         source = self.prover.checkout / path
         try:
-            return prune(
-                source.read_text(encoding="utf-8"), name, fixtures_from=_conftests(self.prover.checkout, source)
+            text = prune(
+                source.read_text(encoding="utf-8"),
+                name,
+                fixtures_from=_conftests(self.prover.checkout, source),
+                local=_beside(source),
             )
         except (OSError, SyntaxError, KeyError, UnicodeDecodeError) as error:
             raise BadInputError(
                 f"cannot take {name} out of {source}: {error}", next="debug-spyre repro --op NAME ARGS"
             ) from error
+        return text + _MAIN.format(contract=CONTRACT, test=rest)
+
+
+def _beside(source: Path) -> dict[str, str]:
+    """The modules that lie in the test's folder: pytest puts it on the path."""
+    return {
+        path.stem: path.read_text(encoding="utf-8")
+        for path in sorted(source.parent.glob("*.py"))
+        if path != source and path.name != "conftest.py" and not path.name.startswith("test_")
+    }
 
 
 def _conftests(checkout: Path, source: Path) -> list[str]:
