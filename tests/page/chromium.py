@@ -165,7 +165,9 @@ class Tab:
         return answer["result"].get("value")
 
     def _events(self, method):
-        return [e["params"] for e in self.browser.events if e["method"] == method and e.get("sessionId") == self.session]
+        return [
+            e["params"] for e in self.browser.events if e["method"] == method and e.get("sessionId") == self.session
+        ]
 
     @property
     def loads(self):
@@ -182,7 +184,9 @@ class Tab:
         """Exceptions, console errors, security complaints."""
         found = [e["exceptionDetails"] for e in self._events("Runtime.exceptionThrown")]
         found += [e for e in self._events("Runtime.consoleAPICalled") if e["type"] in {"error", "assert", "warning"}]
-        return found + [e["entry"] for e in self._events("Log.entryAdded") if e["entry"]["level"] in {"error", "warning"}]
+        return found + [
+            e["entry"] for e in self._events("Log.entryAdded") if e["entry"]["level"] in {"error", "warning"}
+        ]
 
     @property
     def dialogs(self):

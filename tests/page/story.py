@@ -62,7 +62,7 @@ class Story:
         while (self.folder.path / path).exists():
             path = f"{name}-{number}.txt"
             number += 1
-        (self.folder.path / path).write_text(output, encoding="utf-8")
+        (self.folder.path / path).write_bytes(output.encode("utf-8", "replace"))
         more.setdefault("pytest_args", tuple(argv))
         self.add(
             ev.RunStarted(

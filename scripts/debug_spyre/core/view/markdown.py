@@ -47,7 +47,7 @@ def _head(log: LogView) -> Iterator[str]:
         words = [f"**{word}**" + prose(line) if word and not i else prose(line) for i, line in enumerate(notice.lines)]
         yield "\n".join(f"> {line}" for line in [*words, prose(notice.meta), code(notice.command)] if line)
     if log.live:
-        yield f"Running: {log.live.link.text} {plain(log.live.name)}, {log.live.says}, {log.live.failed} failing. {code(log.live.wait)}"
+        yield f"Running: {plain(log.live.link.text)} {plain(log.live.name)}, {log.live.says}, {log.live.failed} failing. {code(log.live.wait)}"
     cluster = log.cluster
     yield f"## 1. Cluster, {cluster.size} members"
     for line in cluster.why:
@@ -87,14 +87,14 @@ def _summary(log: LogView) -> Iterator[str]:
 
 
 def _baseline(base: BaselineView) -> Iterator[str]:
-    yield f"Baseline {base.run.text} ({plain(base.scope)}):"
+    yield f"Baseline {plain(base.run.text)} ({plain(base.scope)}):"
     yield ""
     for row in base.mismatches:
         figures = (
             plain(row.says)
             or f"{row.mismatched} mismatched, greatest absolute {row.max_abs}, greatest relative {row.max_rel}"
         )
-        yield f"- {plain(row.scope)} ({row.run.text}): {figures}"
+        yield f"- {plain(row.scope)} ({plain(row.run.text)}): {figures}"
     for line in base.said:
         yield f"- {plain(line)}"
     for fallback in base.fallbacks:
@@ -123,7 +123,7 @@ def _queue(log: LogView) -> Iterator[str]:
                 cell(r.command),
                 r.status.text,
                 bars(prose(r.outcome)),
-                ", ".join(link.text for link in r.runs),
+                ", ".join(plain(link.text) for link in r.runs),
             )
             for r in log.queue.rows
         ),

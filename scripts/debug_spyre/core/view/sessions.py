@@ -103,7 +103,7 @@ def _row(item: Listed) -> IndexRow:
         status=Word(session.status.value, session.status.value),
         note=_note(frame, session),
         link=Link(frame.line(session.slug, 120), href),
-        symptom=frame.prose(session.symptom, 240),
+        symptom=_plain(frame.prose(session.symptom, 240)),
         now=_now(frame, session),
         glyphs=tuple(row_word(h.status) for h in session.hypotheses[:24]),
         glyphs_said=_said(session),

@@ -21,7 +21,7 @@ _PLANE_ENDS = re.compile(
 )
 _DIRECTION = re.compile(r"[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 _LOOK = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufdd0-\ufdef\ufeff\ufffe\uffff\ud800-\udfff\U0001fffe-\U0010ffff]"
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2060\u2066-\u2069\ufdd0-\ufdef\ufeff\ufffe\uffff\ud800-\udfff\U0001fffe-\U0010ffff]"
 )
 
 
@@ -29,7 +29,7 @@ def clean(text: str) -> str:
     """Text without escape sequences and control characters; characters that turn or hide text are spelt out."""
     if _LOOK.search(text) is None:
         return text
-    text = _ESCAPES.sub("", text).replace("\r\n", "\n")
+    text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     if "\r" in text:
         text = _OVERWRITTEN.sub("", text)
     text = _PLANE_ENDS.sub("", _HIDDEN.sub("", text))
