@@ -57,18 +57,19 @@ def test_a_projects_own_helper_gives_the_pair_of_its_frame(target):
     assert target.reports()["test_it"]["mismatch"]["mismatched"] == 12
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_a_bare_assertion_in_the_test_gives_its_pair(target):
+    statements = [
         "assert torch.equal(out, ref)",
         "assert torch.allclose(out, ref), 'not close'",
         "import numpy; numpy.testing.assert_allclose(out, ref)",
-    ],
-)
-def test_a_bare_assertion_in_the_test_gives_its_pair(target, statement):
-    target.run(f"import torch\ndef test_it():\n    out, ref = torch.zeros(5), torch.ones(5)\n    {statement}\n")
-    _, pair, held = kept(target)
-    assert pair["names"] == ["out", "ref"] and held[pair["actual"]].sum() == 0
+    ]
+    body = "\n".join(
+        f"def test_{n}():\n    out, ref = torch.zeros(5), torch.ones(5)\n    {s}" for n, s in enumerate(statements)
+    )
+    target.run(f"import torch\n{body}\n")
+    for n in range(len(statements)):
+        _, pair, held = kept(target, f"test_{n}")
+        assert pair["names"] == ["out", "ref"] and held[pair["actual"]].sum() == 0
 
 
 def test_containers_are_taken_apart(target):
@@ -79,13 +80,20 @@ def test_containers_are_taken_apart(target):
     assert kept(target)[1]["names"] == ["actual['k'][0]", "expected['k'][0]"]
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int64", "int8", "uint8", "bool"])
-def test_every_usual_dtype_and_an_empty_shape_survive(target, dtype):
-    target.run(f"import torch\ndef test_it():\n    a = torch.zeros(2, 0, 3, dtype=torch.{dtype})\n"
-               f"    torch.testing.assert_close([a, torch.zeros((), dtype=torch.{dtype})], [a, torch.ones((), dtype=torch.{dtype})])\n")  # fmt: skip
-    line, _, held = kept(target)
-    assert [tuple(held[p["actual"]].shape) for p in line["pairs"]] == [(2, 0, 3), ()]
-    assert held["expected1"].dtype == getattr(torch, dtype) and bool(held["expected1"] == 1)
+def test_every_usual_dtype_and_an_empty_shape_survive(target):
+    dtypes = ["float64", "float32", "float16", "bfloat16", "int64", "int8", "uint8", "bool"]
+    target.run(
+        "import pytest, torch\n"
+        f"@pytest.mark.parametrize('name', {dtypes})\n"
+        "def test_it(name):\n"
+        "    dtype = getattr(torch, name)\n"
+        "    empty, one, other = torch.zeros(2, 0, 3, dtype=dtype), torch.zeros((), dtype=dtype), torch.ones((), dtype=dtype)\n"
+        "    torch.testing.assert_close([empty, one], [empty, other])\n"
+    )
+    for dtype in dtypes:
+        line, _, held = kept(target, f"test_it[{dtype}]")
+        assert [tuple(held[p["actual"]].shape) for p in line["pairs"]] == [(2, 0, 3), ()]
+        assert held["expected1"].dtype == getattr(torch, dtype) and bool(held["expected1"] == 1)
 
 
 def test_a_passing_test_and_an_ordinary_error_keep_nothing(target):

@@ -71,7 +71,7 @@ class Child:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         output = os.open(self.output, flags, 0o600)
         descriptors = self.held.descriptors
-        if os.environ.get("DEBUG_SPYRE_UNSAFE_NO_DESCRIPTOR"):
+        if os.environ.get("DEBUG_SPYRE_UNSAFE_NO_DESCRIPTOR"):  # for the kill matrix alone: it must go red without
             descriptors = ()
         try:
             started = subprocess.Popen(

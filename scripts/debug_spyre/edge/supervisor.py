@@ -33,6 +33,10 @@ SETTLE_SECONDS = 5.0  # the kernel lets go of the device a moment after a proces
 ORPHAN_LOOK_SECONDS = 1.0
 
 
+# for the kill matrix alone: it must go red where the lock is trusted and nobody looks who has the device
+_TRUSTING = bool(os.environ.get("DEBUG_SPYRE_UNSAFE_NO_HOLDER_CHECK"))
+
+
 class _StoppedError(Exception):
     """Asked to end before the run began."""
 
@@ -88,7 +92,8 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
     Raises:
         CardBusyError: somebody has; the locks are let go.
     """
-    end_orphans()
+    clean = (lambda: None) if _TRUSTING else end_orphans
+    clean()
     looked = time.monotonic()
     said = ""
 
@@ -101,34 +106,49 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
             run.say(rf.WAITING, **who, holder=holder)
         if time.monotonic() - looked >= ORPHAN_LOOK_SECONDS:
             looked = time.monotonic()
-            end_orphans()
+            clean()
 
     session = Path(job.folder).name
     me = Claim(_shown(job.argv), cwd=job.cwd or job.checkout, session=session, run=job.run)
     held = acquire(cards, wait=job.wait, claim=me, blocked=blocked)
     try:
-        if not held.nested and not os.environ.get("DEBUG_SPYRE_UNSAFE_NO_HOLDER_CHECK"):
-            _prove_free(job, cards)
+        if not held.nested and not _TRUSTING:
+            _prove_free(run, job, cards, who)
     except BaseException:
         held.release()
         raise
     return held
 
 
-def _prove_free(job: rf.Job, cards: Sequence[str]) -> None:
+def _prove_free(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str, int]) -> None:
     end_orphans()
     patience = SETTLE_SECONDS if job.wait is None else min(job.wait, 3600.0) if job.wait > 0 else 0.3
-    now = card.wait_until_free(cards, seconds=patience)
+    now = _wait_for_device(run, cards, who, patience)
     if now.state is card.CardState.HELD and job.reap:
         foreign = [p for p in now.processes if p.uid == os.getuid()]
         processes.end(lambda: [p for p in foreign if processes.is_same(p.pid, p.start)])
-        now = card.wait_until_free(cards, seconds=SETTLE_SECONDS)
+        now = _wait_for_device(run, cards, who, SETTLE_SECONDS)
     if now.state is card.CardState.HELD:
         raise CardBusyError(
             f"the card is {now.says()}",
             details=("  it does not hold our lock: it was started past debug-spyre, or outlived its run",),
             next="end it yourself, or repeat the command with --reap (your own processes only)",
         )
+
+
+def _wait_for_device(run: RunFolder, cards: Sequence[str], who: dict[str, int], seconds: float) -> card.Holders:
+    deadline = time.monotonic() + seconds
+    said = ""
+    while True:
+        now = card.holders(cards, probe=True)
+        if now.state is not card.CardState.HELD or time.monotonic() >= deadline:
+            return now
+        if STOP_SIGNALS & signal.sigpending():
+            raise _StoppedError
+        if now.says() != said:
+            said = now.says()
+            run.say(rf.WAITING, **who, holder=said.removeprefix("held by "))
+        time.sleep(card.POLL_SECONDS)
 
 
 def _begin(job: rf.Job, provenance: settling.Provenance, who: dict[str, int]) -> RunStarted:
