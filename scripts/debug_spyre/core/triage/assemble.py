@@ -30,8 +30,7 @@ def evidence_of(terminal: Terminal, *, source: str, rules: Sequence[Rule] = RULE
         if session.counts is None:
             session.counts = session.maybe
         found = _session_failures(session, source=source, rules=rules, warnings=warnings)
-        again = {(f.nodeid, f.phase) for f in found}
-        listed = [f for f in listed if (f.nodeid, f.phase) not in again] + found
+        listed = _later_wins(listed, found)
         failed = {f.nodeid for f in found}
         later_passed |= {n for n, o in session.progress.outcomes.items() if o is Outcome.PASSED and n not in failed}
         later_passed -= {n for n in failed if n}
@@ -56,6 +55,14 @@ def evidence_of(terminal: Terminal, *, source: str, rules: Sequence[Rule] = RULE
         collected=last.progress.collected,
         signal=next((s.ending.signal for s in reversed(sessions) if s.ending.signal), None) or _dump_signal(sessions),
     )
+
+
+def _later_wins(listed: list[Failure], found: list[Failure]) -> list[Failure]:
+    """A test that fails again counts once, as it failed last; a busy or broken card after its crash is no new failure."""
+    ended = {f.nodeid for f in listed if f.kind in {Kind.CRASH, Kind.TIMEOUT} and f.nodeid}
+    found = [f for f in found if f.nodeid not in ended or not {"card-busy", "device-error"} & set(f.tags)]
+    again = {f.nodeid for f in found}
+    return [f for f in listed if f.nodeid not in again] + found
 
 
 def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], warnings: list[str]) -> list[Failure]:

@@ -129,7 +129,10 @@ class Ending:
 
     def _feed_end(self, number: int, text: str) -> None:
         if match := _SIGNAL.search(text):
-            self._signal(number, int(match[1]), match[2])
+            if match[1] == "15":
+                self.cancelled = self.cancelled or (number, text.strip()[:200])
+            else:
+                self._signal(number, int(match[1]), match[2])
         elif (match := _SHELL_LINE.match(text)) and match[1] != "Terminated":
             self._signal(number, _NUMBERS.get(match[1], 0), match[1])
         elif match and match[1] == "Terminated":

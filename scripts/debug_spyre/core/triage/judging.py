@@ -33,8 +33,18 @@ _DECISIVE = re.compile(r"^\s*\*{0,2}Problem\*{0,2}\s*:\s*(.*)")
 _RAS_JSON = re.compile(r"\{[^{}]*\"name\"\s*:\s*\"(RAS::[\w:]+)\"[^{}]*\}")
 _BENIGN_RAS = "RAS::VFMSG::UnsupportedMessageType"
 _DT = re.compile(r"DtException: ?([^\n]{3,300})")
-_CRITICAL = re.compile(r"^(?:CRITICAL\b|\[?CRITICAL\]?)[ :]*(.*)")
+_CRITICAL = re.compile(r"(?:CRITICAL\b|\[CRITICAL\]|C\d{4} [\d:.]+ +\d+ \S+\])[ :]*(?:\[\d+/\d+\] *)?(.*)")
 _OPTIONAL_LOG = re.compile(r"\S+:\S+\.\w+:\d+ ")
+_LEFT_BEHIND = ("StreamInErrorState", "ErrorState")
+_SHORT = 20  # a text that says less is no cause
+_EMPTY = (
+    "Engine core initialization failed",
+    "EngineCore",
+    "CalledProcessError",
+    "assert",
+    "AssertionError",
+    "backend=",
+)
 _SIGNAL = re.compile(r"Signals\.(SIG\w+)|Signal Received: \d+ \((\w+)\)")
 
 
@@ -91,7 +101,7 @@ def judge(block: Block, *, source: str | None, kind: Kind | None = None, rules: 
         source=source,
         line=block.number or None,
         rule=verdict.rule.id if verdict.rule else None,
-        cause=(verdict.key or cause or "")[:500] or None,
+        cause=(problem_block(inner_text or text) or verdict.key or cause or "")[:500] or None,
     )
 
 
@@ -141,23 +151,40 @@ def _raised_by_compiler(frames: Sequence[Frame], last: str, name: str) -> bool:
 
 def decisive(text: str, captured: Sequence[str], kind: Kind) -> str:
     """The part of a long text that says what is wrong: its *Problem* block, the backend's own last words, a RAS name."""
+    if problem := problem_block(text):
+        return problem
+    first = next((line.strip() for line in text.split("\n") if line.strip()), "")[:400]
+    if kind is Kind.MISMATCH:
+        return first
+    beside = "\n".join(captured)
+    if ras := _ras(beside, text):
+        return ras
+    if match := _DT.search(beside) or _DT.search(text):
+        return f"DtException: {match[1].strip()}"
+    if len(first) < _SHORT or first.startswith(_EMPTY):
+        critical = next((m for line in captured if (m := _CRITICAL.match(line))), None)
+        if critical:
+            return _OPTIONAL_LOG.sub("", critical[1], count=1).strip()[:400] or first
+    return first
+
+
+def problem_block(text: str) -> str | None:
+    """What stands behind `Problem:` at the end of a long message."""
+    if "Problem" not in text:
+        return None
     lines = text.split("\n")
     for place in range(len(lines) - 1, -1, -1):
         if match := _DECISIVE.match(lines[place]):
             rest = [match[1], *lines[place + 1 : place + 4]]
-            return " ".join(part.strip() for part in rest if part.strip())[:400]
-    beside = "\n".join(captured)
-    if kind is not Kind.MISMATCH:
-        for where in (text, beside):
-            for match in _RAS_JSON.finditer(where):
-                if match[1] != _BENIGN_RAS:
-                    return match[0][:1500]
-        if match := _DT.search(beside) or _DT.search(text):
-            return f"DtException: {match[1].strip()}"
-        for line in captured:
-            if match := _CRITICAL.match(line):
-                return _OPTIONAL_LOG.sub("", match[1], count=1).strip()[:400]
-    return next((line.strip() for line in lines if line.strip()), "")[:400]
+            return " ".join(part.strip() for part in rest if part.strip())[:400] or None
+    return None
+
+
+def _ras(beside: str, text: str) -> str | None:
+    """The RAS object that counts: not the one that does not matter, and the first fault before the state it left."""
+    found = [m for where in (text, beside) for m in _RAS_JSON.finditer(where) if m[1] != _BENIGN_RAS]
+    found.sort(key=lambda m: m[1].endswith(_LEFT_BEHIND))
+    return found[0][0][:1500] if found else None
 
 
 def classify(
@@ -173,6 +200,8 @@ def classify(
     """The first rule that matches, else the stage of the innermost backend frame."""
     error = f"{error_class or ''}: {text}\n{cause}"
     beside = "\n".join(captured for captured in block.captured if _BENIGN_RAS not in captured)
+    if kind is not Kind.MISMATCH and (ras := _RAS_JSON.search(cause)):
+        error = f"{ras[0]}\n{error}"
     places = {"error": error, "captured": beside, "any": f"{error}\n{beside}", "class": inner or error_class or ""}
     places["frame"] = "\n".join(str(f) for f in block.frames[-6:])
     places["mock"] = block.mocked or ""

@@ -20,6 +20,7 @@ _ANSI = re.compile(
 _BARE_COLOUR = re.compile(r"\[(?:\d{1,2}(?:;\d{1,3})*)?m")
 _ENGINE = re.compile(r"\((?:[A-Z]\w*|VLLM::\w+)(?: [\w.=-]+)* pid=\d+\) ?")
 _VLLM_LOG = re.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \[[^\]]*\] ")
+_RANK = re.compile(r"\[(?:default|rank|trainer)\d+\]:\s?")
 _MONTHS = frozenset("JFMASOND")
 
 
@@ -63,5 +64,5 @@ def without_engine(line: str) -> str:
 
 
 def _without_stamp(line: str) -> str:
-    match = _STAMP.match(line)
+    match = _STAMP.match(line) or _RANK.match(line)
     return line[match.end() :] if match else line

@@ -13,7 +13,7 @@ from debug_spyre.core.triage.block import Block
 from debug_spyre.core.triage.ends import Ending
 from debug_spyre.core.triage.lines import without_engine
 from debug_spyre.core.triage.nodeids import split_nodeid
-from debug_spyre.core.triage.progress import Progress
+from debug_spyre.core.triage.progress import TAGS, Progress
 from debug_spyre.core.triage.sections import (
     ERRORS,
     FAILURES,
@@ -30,7 +30,6 @@ from debug_spyre.core.triage.warned import Warned
 _SUMMARY = re.compile(
     r"(FAILED|ERROR|SUBFAILED|SUBFAIL|PASSED|SKIPPED|XFAIL|XPASS|RERUN|SUBPASSED|SUBSKIPPED)(.*)$", re.DOTALL
 )
-_TAGS = re.compile(r"(?:\s*\[[^\[\]]{0,400}\](?:\s*\([^()]{0,200}\))?)+\s+(?=\S)")
 _LINE_STYLE = re.compile(r"(\S[^\n]{0,400}?):(\d+): (?=\S)(.*)$")
 _CONFTEST = re.compile(r"(?:ImportError while loading conftest|Error (?:importing|while loading) plugin) '?([^']+)'?")
 _USAGE = re.compile(r"ERROR: (?:usage: )?(.*)|(?:\S*pytest\S*|__main__\.py): error: (.*)")
@@ -288,6 +287,6 @@ class Terminal:
         word, rest = match[1], match[2]
         if rest[:1] not in {" ", "[", "("}:
             return
-        if tags := _TAGS.match(rest):
+        if tags := TAGS.match(rest):
             rest = rest[tags.end() :]
         self.session.summary.append(SummaryLine(word, rest.strip(), number))
