@@ -18,12 +18,12 @@ from debug_spyre.edge.reproving import SHOWN, Proof, Prover
 from debug_spyre.edge.shrinking import Shrinking, Step, choose_fill
 from debug_spyre.edge.trials import Trials
 
-_MAIN = """
-
-if __name__ == "__main__":  # {contract}
+_MAIN = """if __name__ == "__main__":  # {contract}
     import pytest
 
-    raise SystemExit({{1: 0, 0: 1}}.get(int(pytest.main([__file__ + "::" + {test!r}, "-q", "-p", "no:cacheprovider"])), 2))
+    status = int(pytest.main([__file__ + "::" + {test!r}, "-q", "-p", "no:cacheprovider"]))
+    raise SystemExit({{1: 0, 0: 1}}.get(status, 2))
+
 """
 NAMES = {1: "repro.py", 2: "repro_vllm.py", 3: "repro_test.py"}
 
@@ -145,7 +145,10 @@ class ReproSession:
             raise BadInputError(
                 f"cannot take {name} out of {source}: {error}", next="debug-spyre repro --op NAME ARGS"
             ) from error
-        return text + _MAIN.format(contract=CONTRACT, test=rest)
+        main = _MAIN.format(contract=CONTRACT, test=rest)
+        lines = text.splitlines(keepends=True)
+        futures = sum(line.startswith("from __future__") for line in lines)
+        return "".join([*lines[:futures], main, *lines[futures:]])
 
 
 def _beside(source: Path) -> dict[str, str]:
