@@ -16,6 +16,7 @@ MAX_DEPTH = 6
 MAX_SCRIPT = 512_000
 FRESH_SECONDS = 24 * 3600
 MOST_HOLDS = 2
+TAIL = 400_000  # bytes of a transcript that are looked at
 
 CARD_VERBS = frozenset(("triage", "run", "exec", "validate", "shadow", "sweep", "ladder", "repro", "lock"))
 PYTEST_VERBS = frozenset(("triage", "run", "validate", "shadow", "ladder", "repro"))
@@ -1675,14 +1676,7 @@ def asked_to_pause(text: str) -> bool:
 
 def last_request(transcript: str) -> str:
     """The last thing that a person typed, from the client's transcript; empty where it can't be read."""
-    try:
-        with open(transcript, "rb") as stream:
-            stream.seek(0, 2)
-            stream.seek(max(0, stream.tell() - 400_000))
-            data = stream.read()
-    except OSError:
-        return ""
-    for line in reversed(data.split(b"\n")):
+    for line in reversed(tail_of(transcript).split(b"\n")):
         if b'"user"' not in line:
             continue
         try:
@@ -1708,7 +1702,7 @@ def last_request(transcript: str) -> str:
 
 def judge_stop(event: dict[str, object], world: World, *, any_client: bool) -> str | None:
     """Q7: what remains, in words, if the agent may not stop yet; None lets it stop."""
-    if event.get("permission_mode") == "plan":
+    if event.get("permission_mode") == "plan" or has_background_work(event.get("background_tasks")):
         return None
     state = current_state(world, any_client=any_client)
     if state is None or state.in_flight() or asked_to_pause(last_request(str(event.get("transcript_path") or ""))):
@@ -1727,6 +1721,12 @@ def judge_stop(event: dict[str, object], world: World, *, any_client: bool) -> s
     if not may_hold(state, stop_hook_active=bool(event.get("stop_hook_active"))):
         return None
     return f"The session {state.stem} is still investigating and no run is in flight; {left}. (Rule Q7; a person who wants a pause says so.)"
+
+
+def has_background_work(tasks: object) -> bool:
+    """A command still runs in the client's background: its end wakes the agent by itself."""
+    ended = ("completed", "failed", "killed", "stopped")
+    return isinstance(tasks, list) and any(not (isinstance(t, dict) and t.get("status") in ended) for t in tasks)
 
 
 def may_hold(state: State, *, stop_hook_active: bool) -> bool:
@@ -1755,6 +1755,54 @@ def facts(world: World, *, any_client: bool) -> str | None:
     if state is None:
         return None
     return said_by_launcher(state, world) or said_by_guard(state, world)
+
+
+def facts_once_after_compaction(event: dict[str, object], world: World, *, any_client: bool) -> str | None:
+    """The same facts at the first tool call after a compaction: hooks of a skill aren't told of it, measured.
+
+    The transcript's last boundary tells; which one was answered is remembered in the session's folder.
+    """
+    boundary = last_boundary(str(event.get("transcript_path") or ""))
+    if not boundary:
+        return None
+    state = current_state(world, any_client=any_client)
+    if state is None:
+        return None
+    path = os.path.join(state.folder, ".compaction-seen")
+    try:
+        with open(path, encoding="utf-8") as stream:
+            if stream.read() == boundary:
+                return None
+    except OSError:
+        pass
+    try:
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(boundary)
+    except OSError:
+        return None
+    return said_by_launcher(state, world) or said_by_guard(state, world)
+
+
+def last_boundary(transcript: str) -> str:
+    """What tells the last compaction from others; empty where there was none lately."""
+    data = tail_of(transcript)
+    at = data.rfind(b'"compact_boundary"')
+    if at < 0:
+        return ""
+    line = data[data.rfind(b"\n", 0, at) + 1 : data.find(b"\n", at)]
+    mark = line.find(b'"timestamp"')
+    return line[mark : mark + 60].decode("utf-8", "replace") if mark >= 0 else str(len(line))
+
+
+def tail_of(path: str) -> bytes:
+    """The last part of a file, empty where it can't be read."""
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(0, 2)
+            stream.seek(max(0, stream.tell() - TAIL))
+            return stream.read()
+    except OSError:
+        return b""
 
 
 def said_by_launcher(state: State, world: World) -> str | None:
@@ -1801,10 +1849,10 @@ def answer(event: dict[str, object], world: World, *, project_wide: bool) -> dic
     if name == "PreToolUse":
         given = event.get("tool_input")
         found = decide(str(event.get("tool_name")), given if isinstance(given, dict) else {}, world)
-        if found.verdict is None:
-            return None
         reason = f"debug-spyre {found.rule}: {found.reason}" if found.rule else found.reason
-        return _permission(found.verdict, reason)
+        said = _permission(found.verdict, reason) if found.verdict else None
+        context = facts_once_after_compaction(event, world, any_client=not project_wide)
+        return _with_context(said, context) if context else said
     if name == "Stop":
         left = judge_stop(event, world, any_client=not project_wide)
         return {"decision": "block", "reason": left} if left else None
@@ -1812,6 +1860,12 @@ def answer(event: dict[str, object], world: World, *, project_wide: bool) -> dic
         text = facts(world, any_client=not project_wide)
         return {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}} if text else None
     return None
+
+
+def _with_context(said: dict[str, object] | None, context: str) -> dict[str, object]:
+    given = said.get("hookSpecificOutput") if said else None
+    inner = given if isinstance(given, dict) else {"hookEventName": "PreToolUse"}
+    return {"hookSpecificOutput": {**inner, "additionalContext": context}}
 
 
 def _permission(verdict: str, reason: str) -> dict[str, object]:

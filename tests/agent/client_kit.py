@@ -8,12 +8,15 @@ import os
 import shutil
 import subprocess
 import threading
+import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "@anthropic-ai/claude-code"
 DONE = "That was all."
+WAITING = "Waiting for the background command."
+SUMMARISE = "create a detailed summary"  # in what the client asks when it compacts
 
 
 class NoClientError(Exception):
@@ -68,6 +71,7 @@ class Model(ThreadingHTTPServer):
 
     def __init__(self, steps):
         self.steps = list(steps)
+        self.compactions = 0
         self.taken = 0
         self.requests = []
         self.guard = threading.Lock()
@@ -82,6 +86,9 @@ class Model(ThreadingHTTPServer):
         names = {tool.get("name") for tool in request.get("tools") or ()}
         if "Bash" not in names:
             return "ok"
+        if SUMMARISE in json.dumps(request["messages"][-3:]):
+            self.compactions += 1
+            return "<summary>An investigation is under way.</summary>"
         with self.guard:
             self.requests.append(request)
             if self.taken >= len(self.steps):
@@ -117,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
         if request.get("stream"):
             return self._stream(request, calls, text)
         content = [{"type": "text", "text": text or "ok"}]
-        return self._json(_message(request, content, "end_turn"))
+        return self._json(_message(self.server, request, content, "end_turn"))
 
     def _json(self, data):
         payload = json.dumps(data).encode()
@@ -132,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
-        self._event("message_start", message=_message(request, [], None))
+        self._event("message_start", message=_message(self.server, request, [], None))
         blocks = []
         if text is not None:
             blocks.append(({"type": "text", "text": ""}, {"type": "text_delta", "text": text}))
@@ -144,7 +151,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._event("content_block_delta", index=index, delta=delta)
             self._event("content_block_stop", index=index)
         reason = "tool_use" if calls else "end_turn"
-        self._event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage={"output_tokens": 5})
+        self._event(
+            "message_delta",
+            delta={"stop_reason": reason, "stop_sequence": None},
+            usage={"input_tokens": 10, "output_tokens": 5},
+        )
         self._event("message_stop")
         self.close_connection = True
 
@@ -153,9 +164,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
-def _message(request, content, stop):
+def _message(server, request, content, stop):
     return {
-        "id": "msg_1",
+        "id": f"msg_{len(server.requests)}_{uuid.uuid4().hex[:8]}",
         "type": "message",
         "role": "assistant",
         "model": request.get("model", "m"),
@@ -169,9 +180,9 @@ def _message(request, content, stop):
 class Outcome:
     """What one run of the client showed: every tool call with its answer, and what it was refused."""
 
-    def __init__(self, events, requests, stderr, code):
+    def __init__(self, events, model, stderr, code):
         self.events = events
-        self.requests = requests
+        self.requests, self.compactions = model.requests, model.compactions
         self.stderr = stderr
         self.code = code
         self.calls, self.results = [], {}
@@ -182,22 +193,29 @@ class Outcome:
                 elif part.get("type") == "tool_result":
                     self.results[part["tool_use_id"]] = _text(part.get("content"))
         self.final = next((e for e in reversed(events) if e.get("type") == "result"), {})
-        self.denials = [d["tool_use_id"] for d in self.final.get("permission_denials") or ()]
+        self.denials = [d["tool_use_id"] for e in events for d in e.get("permission_denials") or ()]
+        self.refused = self._refused()
+
+    def _refused(self):
+        """Calls whose hook answered deny; hook events stand between the call and its result."""
+        found, current = set(), None
+        for event in self.events:
+            for part in _parts(event):
+                if part.get("type") == "tool_use":
+                    current = part["id"]
+            if event.get("subtype") == "hook_response" and '"permissionDecision": "deny"' in str(event.get("output")):
+                found.add(current)
+        return found
 
     def result(self, number):
         return self.results.get(self.calls[number][0], "")
 
     def verdict(self, number):
-        """What the person would see: ran, or the client asked (and nobody was there), or the rule refused."""
+        """What the person would see: it ran, the client asked (and nobody was there to answer), or our hook refused."""
         call = self.calls[number][0]
-        text = self.results.get(call, "")
-        if (
-            "debug-spyre " in text
-            and ("hook" in text.lower() or text.startswith("debug-spyre "))
-            and call in self.denials
-        ):
-            return "denied"
-        return "asked" if call in self.denials else "ran"
+        if call not in self.denials:
+            return "ran"
+        return "refused" if call in self.refused else "asked"
 
     def texts(self):
         """All text that the model was given in the last request."""
@@ -243,26 +261,160 @@ class Client:
 
     def run(self, prompt, steps, *, mode="default", env=None, args=(), timeout=240, prefix=()):
         """One headless conversation with these scripted steps."""
+        return self.talk([prompt], steps, mode=mode, env=env, args=args, timeout=timeout, prefix=prefix)
+
+    def talk(self, prompts, steps, *, mode="default", env=None, args=(), timeout=240, prefix=()):
+        """One conversation in one process; each prompt is typed when the one before was answered."""
         model = Model(steps)
-        command = [*prefix, str(self.binary), "-p", prompt, "--output-format", "stream-json", "--verbose"]
-        command += ["--permission-mode", mode, "--include-hook-events", *args]
+        command = [*prefix, str(self.binary), "-p", "--input-format", "stream-json", "--output-format", "stream-json"]
+        command += ["--verbose", "--permission-mode", mode, "--include-hook-events", *args]
+        client = subprocess.Popen(
+            command,
+            cwd=self.checkout,
+            env=self.environment(model, env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        errors = []
+        reader = threading.Thread(target=lambda: errors.append(client.stderr.read()), daemon=True)
+        reader.start()
+        limit = threading.Timer(timeout, client.kill)
+        limit.start()
         try:
-            done = subprocess.run(
-                command,
-                cwd=self.checkout,
-                env=self.environment(model, env),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=timeout,
-            )
+            events = list(self._follow(client, list(prompts)))
+            code = client.wait()
         finally:
+            limit.cancel()
+            client.kill()
+            client.wait()
             model.shutdown()
             model.server_close()
-        events = []
-        for line in done.stdout.splitlines():
+        reader.join(5)
+        return Outcome(events, model, "".join(errors), code)
+
+    def _follow(self, client, prompts):
+        self._type(client, prompts.pop(0))
+        for line in client.stdout:
             try:
-                events.append(json.loads(line))
+                event = json.loads(line)
             except ValueError:
                 continue
-        return Outcome(events, model.requests, done.stderr, done.returncode)
+            yield event
+            if event.get("type") == "result" and not self._is_waiting(event):
+                if prompts:
+                    self._type(client, prompts.pop(0))
+                elif not client.stdin.closed:
+                    client.stdin.close()
+
+    @staticmethod
+    def _is_waiting(event):
+        return event.get("result") == WAITING  # a background command will wake the client
+
+    @staticmethod
+    def _type(client, prompt):
+        line = {"type": "user", "message": {"role": "user", "content": prompt}}
+        client.stdin.write(json.dumps(line) + "\n")
+        client.stdin.flush()
+
+
+def last_result(request):
+    """The text of the newest tool result that the model was given."""
+    for message in reversed(request["messages"]):
+        if message.get("role") == "user" and isinstance(message["content"], list):
+            for part in reversed(message["content"]):
+                if part.get("type") == "tool_result":
+                    return _text(part.get("content"))
+    return ""
+
+
+def bash(command, **more):
+    """One Bash call."""
+    return ("Bash", {"command": command, "description": "a step", **more})
+
+
+QUICK = {
+    "spyre_inference/__init__.py": "",
+    "spyre_inference/reduce.py": '"""A stand-in for a layer: the reduction stops early."""\n\nLIMIT = 64\n\n\n'
+    "def total(values):\n    return sum(values[:LIMIT])\n",
+    "tests/test_reduce.py": "import pytest\n\nfrom spyre_inference.reduce import total\n\n\n"
+    '@pytest.mark.parametrize("width", [16, 64, 128, 256], ids=lambda w: f"sum(q=1,kv={w})")\n'
+    "def test_sum(width):\n    assert total([1] * width) == width\n",
+    "conftest.py": "",
+    "pyproject.toml": '[project]\nname = "spyre-inference"\nversion = "0"\n\n[tool.pytest.ini_options]\nmarkers = ["upstream: x"]\n',
+    "CLAUDE.md": "# A plugin\n",
+    ".gitignore": ".venv/\n__pycache__/\n.pytest_cache/\n",
+    ".venv/lib/python3.12/site-packages/torch_spyre/ops/eager.py": "aten = None\nregister_torch_compile_kernel([aten.mm])\n",
+}
+PROBE = "tests/test_reduce.py::test_sum[sum(q=1,kv=128)]"
+
+
+def make_checkout(top: Path) -> Path:
+    """A small plugin repo whose tests need no torch: a reduction that stops at 64."""
+    for name, text in QUICK.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+    run = ["git", "-c", "user.name=x", "-c", "user.email=x@example.invalid", "-C", str(top)]
+    subprocess.run([*run[:1], "init", "-q", str(top)], check=True)
+    subprocess.run([*run, "add", "-A"], check=True)
+    subprocess.run([*run, "commit", "-qm", "start"], check=True)
+    return top
+
+
+def investigation(top: Path, ours: str):
+    """The steps of one ordinary investigation, as an agent takes them; a callable sees what the step before printed."""
+    source = top / "spyre_inference/reduce.py"
+    return [
+        bash(f"{ours} doctor"),
+        bash(f"{ours} triage tests/test_reduce.py"),
+        bash(f"{ours} open --cluster c1"),
+        ("Read", {"file_path": str(top / "tests/test_reduce.py")}),
+        ("Read", {"file_path": str(source)}),
+        bash(f"{ours} run --as baseline '{PROBE}'"),
+        bash(f"{ours} run --as baseline --members"),
+        ("Read", {"file_path": str(top / ".venv/lib/python3.12/site-packages/torch_spyre/ops/eager.py")}),
+        bash("grep -n 'aten.mm' .venv/lib/python3.12/site-packages/torch_spyre/ops/eager.py | head -5"),
+        bash(f"{ours} op aten.mm --package .venv/lib/python3.12/site-packages/torch_spyre"),
+        bash(f"{ours} hypothesis seed"),
+        bash(f"{ours} hypothesis add 'the sum stops at 64' --test 'a script' --confidence high --cost 5"),
+        _start_added(ours),
+        bash(
+            f"{ours} save repro.py <<'EOF'\nimport sys\nsys.path.insert(0, '.')\n"
+            "from spyre_inference.reduce import total\nprint(total([1] * 128))  # `$(x)`\nEOF"
+        ),
+        lambda request: bash(f"{ours} exec --as cpu-control -- python {_saved(request)}"),
+        bash(f"{ours} run --as verbose --verbose-backend '{PROBE}' -s"),
+        ("Edit", {"file_path": str(source), "old_string": "LIMIT = 64", "new_string": "LIMIT = 1024"}),
+        bash(f"{ours} run '{PROBE}'"),
+        _conclude_added(ours),
+        bash(f"{ours} note summary 'the `reduction` stops at 64; $LIMIT is too small & nothing else'"),
+        bash("git diff --stat && git status --short"),
+        bash(f"{ours} validate --foreground 570", timeout=600000),
+        bash(f"{ours} revert"),
+        bash(f"{ours} status"),
+        bash(f"{ours} close blocked --next 'a person decides on the new limit'"),
+    ]
+
+
+def _saved(request):
+    return next(line.split(" ", 1)[1] for line in last_result(request).splitlines() if line.startswith("saved "))
+
+
+def _number_of_added(request):
+    """The number that `hypothesis add` gave."""
+    text = json.dumps(request["messages"])
+    import re
+
+    found = re.findall(r"#?(\d+)[^\\\"]{0,12}the sum stops at 64", text)
+    return found[-1] if found else "1"
+
+
+def _start_added(ours):
+    return lambda request: bash(f"{ours} hypothesis start {_number_of_added(request)} --command 'the script repro.py'")
+
+
+def _conclude_added(ours):
+    return lambda request: bash(
+        f"{ours} hypothesis conclude {_number_of_added(request)} confirmed 'with a limit of 1024 the probe passes'"
+    )

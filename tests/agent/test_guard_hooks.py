@@ -204,6 +204,13 @@ def test_other_words_are_no_pause(text, kit, checkout, tmp_path):
     assert stop(kit, checkout, transcript_path=transcript(tmp_path, text))
 
 
+def test_work_in_the_background_lets_it_wait_for_its_end(kit, checkout):
+    kit.write_session(checkout, *ROWS)
+    assert stop(kit, checkout, background_tasks=[{"id": "a", "status": "running"}]) is None
+    assert stop(kit, checkout, background_tasks=[{"id": "a", "status": "completed"}])
+    assert stop(kit, checkout, background_tasks=[])
+
+
 def test_planning_is_not_held(kit, checkout):
     kit.write_session(checkout, *ROWS)
     assert stop(kit, checkout, permission_mode="plan") is None
@@ -249,6 +256,31 @@ def test_after_compaction_the_commands_own_words_are_used_where_it_answers(kit, 
     event = {"hook_event_name": "SessionStart", "source": "compact", "session_id": "client-1"}
     said = reply(kit.run_hook(event, cwd=checkout, guard=guard))["hookSpecificOutput"]["additionalContext"]
     assert "words: status --brief --session debug-20261130-101112-rmsnorm-wide" in said
+
+
+def boundary(tmp_path, *stamps):
+    path = tmp_path / "compacted.jsonl"
+    entries = [{"type": "system", "subtype": "compact_boundary", "timestamp": stamp, "uuid": stamp} for stamp in stamps]
+    path.write_text("".join(json.dumps(e) + "\n" for e in [{"type": "user"}, *entries, {"type": "user"}]))
+    return str(path)
+
+
+def test_the_first_call_after_a_compaction_brings_the_state_once(kit, checkout, tmp_path):
+    kit.write_session(checkout, *ROWS)
+
+    def call(command, *stamps):
+        event = {**bash(command), "session_id": "client-1", "transcript_path": boundary(tmp_path, *stamps)}
+        return (reply(kit.run_hook(event, cwd=checkout)) or {}).get("hookSpecificOutput", {})
+
+    assert call("ls") == {}
+    first = call("pytest tests", "one")
+    assert first["permissionDecision"] == "deny"
+    assert "debug-20261130-101112-rmsnorm-wide" in first["additionalContext"]
+    assert call("ls", "one") == {}
+    again = call("ls", "one", "two")
+    assert "permissionDecision" not in again
+    assert "debug-20261130-101112-rmsnorm-wide" in again["additionalContext"]
+    assert call("ls", "one", "two") == {}
 
 
 # -- start-up, reader
