@@ -161,7 +161,7 @@ def _libraries(patient: Patient) -> Iterator[Check]:
     else:
         yield Check("jinja2", State.OK, f"here, in {sys.executable}")
     if not shutil.which("uv"):
-        yield Check("uv", State.WARN, "not on PATH: runs use the environment's own Python")
+        yield Check("uv", State.WARN, "not on PATH: runs use the environment's own Python", "pip install uv")
     else:
         yield Check("uv", State.OK, shutil.which("uv") or "")
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":

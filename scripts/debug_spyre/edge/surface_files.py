@@ -179,7 +179,7 @@ def _prune(cache: Path, *, most: int = 20) -> None:
 def _cached(path: Path) -> Surface | None:
     try:
         return surface_from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
 
 
@@ -199,7 +199,7 @@ def surface_from_json(data: dict[str, Any]) -> Surface:
     """Inverse of surface_to_json.
 
     Raises:
-        ValueError, KeyError, TypeError: it is no such thing.
+        ValueError, LookupError, TypeError, AttributeError: it is no such thing.
     """
     sites = tuple(
         Site(

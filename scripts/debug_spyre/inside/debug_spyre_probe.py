@@ -1,4 +1,4 @@
-"""Asks the card whether it has one limitation: python debug_spyre_probe.py NAME. Tiny tensors, one process each.
+"""Asks the card whether it has one limitation: python debug_spyre_probe.py NAME... Tiny tensors, one process each.
 
 The last line of the output is JSON: {"answer": "holds" | "lifted" | "unknown", "why": ...}. A probe that can't tell the
 limitation from another failure answers unknown. Imports torch only.
@@ -32,7 +32,9 @@ def refused(torch: Any, run: Callable[[], Any], expected: Any = None) -> tuple[s
             result = result.cpu()
     except Exception as error:  # noqa: BLE001  a refusal may have any class
         text = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        return (UNKNOWN, f"the device itself failed: {text}") if is_trouble(str(error)) else (HOLDS, text)
+        if is_trouble(str(error)):
+            return UNKNOWN, f"the device itself failed: {text}"
+        return (HOLDS, text) if is_refusal(error) else (UNKNOWN, f"another failure: {text}")
     if expected is None or same(torch, result, expected):
         return LIFTED, "it works and the result is right"
     return UNKNOWN, "it runs, and the result is wrong"
@@ -43,6 +45,14 @@ def is_trouble(text: str) -> bool:
     return any(
         word in text for word in ("RAS::", "busy", "vfio", "No Spyre devices", "Failed to initialize", "dxp_standalone")
     )
+
+
+def is_refusal(error: BaseException) -> bool:
+    """The backend or the dispatcher said no; running out of stack or memory and a fault in its code are no refusals."""
+    classes = {cls.__name__ for cls in type(error).__mro__}
+    if classes & {"RecursionError", "MemoryError", "OutOfMemoryError"}:
+        return False
+    return bool(classes & {"NotImplementedError", "RuntimeError", "ValueError", "TypeError"})
 
 
 def same(torch: Any, result: Any, expected: Any) -> bool:
@@ -78,18 +88,11 @@ def advanced_indexing(torch: Any) -> tuple[str, str]:
 
 @probe
 def boolean_index_put(torch: Any) -> tuple[str, str]:
-    """x[mask] = value, eager."""
+    """A value put where a mask is set, eager."""
     x = values(torch, 4, 64)
-    mask = x > 3
-    expected = x.clone()
-    expected[mask] = 0.0
-
-    def run() -> Any:
-        y = x.to(DEVICE)
-        y[mask.to(DEVICE)] = 0.0
-        return y
-
-    return refused(torch, run, expected)
+    mask, value = x > 3, torch.tensor(0.0, dtype=torch.float16)
+    put = partial(_applied, lambda y, m, v: y.index_put((m,), v), x, mask, value)
+    return refused(torch, put, x.index_put((mask,), value))
 
 
 @probe
@@ -321,13 +324,26 @@ def load() -> Any:
 
 
 def main() -> None:
-    """Run one probe and print its answer as the last line."""
-    name = sys.argv[1]
+    """Run the probes named and print the answer of each as a line; `limits` asks one in a process."""
     try:
-        answer, why = PROBES[name](load())
-    except Exception as error:  # noqa: BLE001  whatever goes wrong is an answer: unknown
-        answer, why = UNKNOWN, f"{type(error).__name__}: {error}".splitlines()[0][:300]
-    print("\n" + json.dumps({"probe": name, "answer": answer, "why": why}))
+        torch = load()
+    except Exception as error:  # noqa: BLE001  a backend that does not load is an answer
+        for name in sys.argv[1:]:
+            say(name, UNKNOWN, error)
+        return
+    for name in sys.argv[1:]:
+        try:
+            answer, why = PROBES[name](torch)
+        except Exception as error:  # noqa: BLE001  whatever goes wrong is an answer: unknown
+            say(name, UNKNOWN, error)
+        else:
+            say(name, answer, why)
+
+
+def say(name: str, answer: str, why: str | Exception) -> None:
+    """One line of JSON."""
+    text = why if isinstance(why, str) else f"{type(why).__name__}: {why}".splitlines()[0]
+    print("\n" + json.dumps({"probe": name, "answer": answer, "why": text[:300]}), flush=True)
 
 
 if __name__ == "__main__":

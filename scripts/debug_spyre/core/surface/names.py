@@ -81,8 +81,9 @@ def op_in(text: str) -> str:
 
 def parse(text: str) -> tuple[OpName, bool] | None:
     """(name, whether its namespace was said) of an op in any spelling; None if it is no name at all."""
-    word = op_in(text).strip().strip("'\"`<>,;:()").strip()
+    word = op_in(text).strip().strip("'\"`<>,;()").strip()
     word = word.removesuffix(".*").rstrip(".")
+    word = word.removesuffix(":") if not word.endswith("::") else word
     if "::" in word:
         ns, _, rest = word.partition("::")
         return _split(ns.split(".")[-1], rest)

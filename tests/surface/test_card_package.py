@@ -1,0 +1,84 @@
+"""The simulated card's own package, read from its text, against what the real dispatcher says after loading it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BACKEND = ROOT / "tests/simulated_card/backend"
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    home = tmp_path_factory.mktemp("exact")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "scripts"),
+        "SPYRE_SIM_DEVICE": str(home / "device"),
+        "DEBUG_SPYRE_PYTHON": sys.executable,
+        "HOME": str(home),
+    }
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "debug_spyre",
+            "op",
+            "--all",
+            "sort",
+            "matmul",
+            "--exact",
+            "--json",
+            "--package",
+            str(BACKEND),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_op_agrees_with_the_dispatcher(told):
+    assert told["exact"]["troubles"] == []
+    assert told["exact"]["checked"] > 250
+    assert told["exact"]["disagreements"] == []
+
+
+def test_nothing_in_it_is_unresolved(told):
+    assert told["unresolved"] == []
+    assert told["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "eager", "compiled"),
+    [
+        ("aten.mm", "kernel", "lowering"),
+        ("aten.cumsum", "fallback", "fallback"),
+        ("aten.layer_norm", "decomposition", "decomposition"),
+        ("aten.relu_", "kernel", "upstream"),
+        ("spyre.max_dim_int64_fallback", "fallback", "fallback"),
+        ("spyre.silu", "custom-op", "lowering"),
+        ("aten.normal_", "kernel", "fallback"),
+    ],
+)
+def test_what_wins_is_said(name, eager, compiled, told):
+    found = next(op for op in told["ops"] if op["name"] == name)
+    assert (found["modes"]["eager"]["verdict"], found["modes"]["compiled"]["verdict"]) == (eager, compiled)
+
+
+def test_the_shipped_table_is_what_this_torch_has(tmp_path):
+    torch = pytest.importorskip("torch")
+    shipped = ROOT / "scripts/debug_spyre/core/surface/data/aten-2.13.0.tsv"
+    if not torch.__version__.startswith("2.13.0"):
+        pytest.skip(f"the table is of torch 2.13.0, here is {torch.__version__}")
+    script = ROOT / "tests/surface/make_aten_table.py"
+    environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, env=environment, cwd=tmp_path)
+    assert (tmp_path / "aten-2.13.0.tsv").read_text() == shipped.read_text()
