@@ -50,13 +50,10 @@ def _pointwise_layouts(name, output, inputs):
         )
     if limits.has("fp16_storage_offset"):
         for value in inputs:
-            if (
-                value.dtype == torch.float16
-                and isinstance(value.storage_offset(), int)
-                and value.storage_offset() % STICK
-            ):
+            offset = int(value.storage_offset()) if value.dtype == torch.float16 else 0
+            if offset % STICK:
                 raise Unsupported(
-                    f"{name} has stick expression with offset {value.storage_offset()} (likely from slicing the stick dimension)"
+                    f"{name} has stick expression with offset {offset} (likely from slicing the stick dimension)"
                 )
 
 

@@ -62,11 +62,11 @@ def compile_once(target, *, dynamic=False):
 
             return direct.call(op, args, kwargs)
         _raise_limit()
-        if "fn" not in made:
-            wanted = dynamic or (None if limits.has("recompile_per_shape") else True)
-            made["fn"] = torch.compile(_own_code(op), dynamic=False if wanted is None else wanted)
+        any_shape = dynamic or not limits.has("recompile_per_shape")
+        if any_shape not in made:
+            made[any_shape] = torch.compile(_own_code(op), dynamic=any_shape)
         with torch.no_grad():
-            return made["fn"](*args, **kwargs)
+            return made[any_shape](*args, **kwargs)
 
     def replace(fn):
         return functools.wraps(fn)(call)

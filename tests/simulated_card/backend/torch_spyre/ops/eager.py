@@ -2,7 +2,7 @@
 
 import torch
 
-from torch_spyre import _C
+from torch_spyre import _C, limits
 from torch_spyre.execution.compile_once import compile_once
 from torch_spyre.execution.launch import entered
 
@@ -107,6 +107,8 @@ def register_torch_compile_kernel(ops):
     """A compiled kernel for each overload of each op."""
     for op in ops:
         for overload in overloads_of(op):
+            if overload is aten.embedding.default and limits.has("embedding_fallback"):
+                continue
             stores = "out" if any(a.is_out for a in overload._schema.arguments) else None
             source = _functional(overload) if stores else overload
             if source is None or overload._schema.is_mutable and not stores:

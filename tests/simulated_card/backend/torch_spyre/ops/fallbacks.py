@@ -50,9 +50,7 @@ def warn_fallback(op, device="cpu"):
 
 def is_fallback(op):
     """Whether an overload goes to the CPU, in eager code and in graphs."""
-    if op in fallback_ops:
-        return True
-    return limits.has("embedding_fallback") and op is aten.embedding.default
+    return op in fallback_ops
 
 
 def _moved(value, device):
@@ -107,6 +105,8 @@ def register_fallback_default(ops):
     for op in ops:
         overloads = [op] if isinstance(op, torch._ops.OpOverload) else [getattr(op, name) for name in op.overloads()]
         for overload in overloads:
+            if overload is aten.index_copy.out and not limits.has("index_copy_fallback"):
+                continue
             schema = str(overload._schema)
             functional = any(a.is_out for a in overload._schema.arguments) or not overload._schema.is_mutable
             if functional and "Dimname" not in schema and "str_name" not in schema:
@@ -147,6 +147,7 @@ register_fallback_default(
         aten.all.default,
         aten.all.dim,
         aten.where.default,
+        aten.index_copy.out,
     ]
 )
 
