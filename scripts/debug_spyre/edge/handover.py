@@ -8,14 +8,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from debug_spyre.core.errors import DebugSpyreError
 from debug_spyre.core.escalation.conditions import failing_run, revision
 from debug_spyre.core.escalation.issue import Issue, build_issue
 from debug_spyre.core.evidence import Evidence, failure_to_json
 from debug_spyre.core.session import Report, Session
+from debug_spyre.core.surface.index import Index
+from debug_spyre.core.surface.names import parse
+from debug_spyre.core.surface.say import lines_of
+from debug_spyre.core.surface.verdict import answer_on
 from debug_spyre.edge.bundle import Entry, tail_of
+from debug_spyre.edge.surface_files import find_package, load_surface, read_table
 from debug_spyre.edge.templates import templates_folder
 from debug_spyre.edge.workspace import Folder
 
+MOST_OP_LINES = 60
 SCRIPTS = ("repro.py", "repro_vllm.py", "repro_test.py")
 
 
@@ -29,7 +36,7 @@ def gather(folder: Folder, session: Session, evidence: Mapping[str, Evidence]) -
         evidence,
         repro=repro,
         verification=_verification(report),
-        op_verdicts=_op_verdicts(session),
+        op_verdicts=_op_verdicts(session, evidence),
         files=tuple((e.name, _note(e.name)) for e in entries),
         omitted=(),
     )
@@ -69,12 +76,23 @@ def _verification(report: Report | None) -> Mapping[str, Any] | None:
     return {"stamp": report.data.get("stamp", "UNVERIFIED"), "text": " ".join(report.lines)}
 
 
-def _op_verdicts(session: Session) -> tuple[str, ...]:
+def _op_verdicts(session: Session, evidence: Mapping[str, Evidence]) -> tuple[str, ...]:
+    """How the ops that the session points at are registered: the suspects of shadow, and every op that fell back."""
+    wanted = [str(r.data["op"]) for r in session.reports if r.data.get("op")]
+    wanted += [f.op for e in evidence.values() for f in e.fallbacks]
+    if not wanted:
+        return ()
+    try:
+        found = find_package(Path(session.checkout), None)
+        index = Index(load_surface(found, caches=()), read_table())
+    except DebugSpyreError as error:
+        return (f"the installed torch-spyre could not be read: {error.what}",)
     lines: list[str] = []
-    for report in session.reports:
-        if report.verb == "op":
-            lines += report.lines
-    return tuple(dict.fromkeys(lines))
+    for text in dict.fromkeys(wanted):
+        parsed = parse(text)
+        if parsed is not None:
+            lines += lines_of(answer_on(index, index.home(parsed[0], said=parsed[1])))
+    return tuple(lines[:MOST_OP_LINES])
 
 
 def _entries(folder: Folder, session: Session, evidence: Mapping[str, Evidence], report: Report | None) -> list[Entry]:
@@ -156,6 +174,10 @@ def _note(name: str) -> str:
     }
     if name in SCRIPTS:
         return "the repro"
+    if name.endswith("_cpu.py"):
+        return "the same on the CPU"
+    if name.endswith("_inputs.pt"):
+        return "the saved inputs of the repro"
     if name.startswith("logs/"):
         return "output of a run, with what was cut said at its head"
     if name.startswith("reports/"):

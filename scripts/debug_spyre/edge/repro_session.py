@@ -12,7 +12,7 @@ from debug_spyre.core.evidence import Failure
 from debug_spyre.core.repro.call import Call
 from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
 from debug_spyre.core.repro.pruning import prune
-from debug_spyre.core.repro.script import CONTRACT, MOST_LINES, Fault, count_lines, script
+from debug_spyre.core.repro.script import CONTRACT, MOST_LINES, Fault, count_lines, saved_files, script
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.reproving import SHOWN, Proof, Prover
 from debug_spyre.edge.shrinking import Shrinking, Step, choose_fill
@@ -25,6 +25,7 @@ _MAIN = """if __name__ == "__main__":  # {contract}
     raise SystemExit({{1: 0, 0: 1}}.get(status, 2))
 
 """
+INPUTS = "repro_inputs.pt"
 NAMES = {1: "repro.py", 2: "repro_vllm.py", 3: "repro_test.py"}
 
 
@@ -88,8 +89,9 @@ class ReproSession:
     def _prove(
         self, call: Call, prelude: tuple[Call, ...], fault: Fault, found: Fingerprint | None, *, tier: int
     ) -> Proof:
-        text = script(call, fault, prelude=prelude, vllm=tier == 2)
-        on_cpu = script(call, fault, prelude=prelude, vllm=tier == 2, device="cpu")
+        inputs = self._inputs(call, prelude)
+        text = script(call, fault, prelude=prelude, vllm=tier == 2, inputs=inputs)
+        on_cpu = script(call, fault, prelude=prelude, vllm=tier == 2, device="cpu", inputs=inputs)
         shown, runs, control = self.prover.prove_script(
             NAMES[tier], text, on_cpu, tier=tier, times=self.times, crashes=fault.error_class == "crash"
         )
@@ -102,6 +104,17 @@ class ReproSession:
         )
         self.proofs.append(proof)
         return proof
+
+    def _inputs(self, call: Call, prelude: tuple[Call, ...]) -> str | None:
+        """The saved tensors that the script needs, copied beside it."""
+        files = saved_files(*prelude, call)
+        if not files:
+            return None
+        if len(files) > 1:
+            self.notes.append(f"the inputs lie in {len(files)} files: the script names them where they are")
+            return None
+        self.prover.keep(INPUTS, Path(files[0]).read_bytes())
+        return INPUTS
 
     def _has_vllm(self) -> bool:
         packages = choose(self.prover.checkout).packages

@@ -144,8 +144,12 @@ class Prover:
 
     def write(self, name: str, text: str) -> Path:
         """A script in the session's folder, listed as an artifact."""
+        return self.keep(name, text)
+
+    def keep(self, name: str, content: str | bytes) -> Path:
+        """A file in the session's folder, listed as an artifact."""
         path = self.folder.path / name
-        write_atomically(path, text, mode=PRIVATE)
+        write_atomically(path, content, mode=PRIVATE)
         self.folder.journal.append(ArtifactSaved(path=name, sha256=sha256_of(path), size=path.stat().st_size))
         return path
 

@@ -80,10 +80,15 @@ def failing_run(session: Session, evidence: Mapping[str, Evidence]) -> tuple[Run
 
 
 def revision(session: Session) -> str | None:
-    """The torch-spyre revision that the runs saw: installed one first, else the pin."""
+    """What identifies the torch-spyre that the runs saw: its revision, else what is known of a local build."""
     for run in reversed(session.runs.values()):
         seen = (run.provenance or {}).get("torch_spyre") or {}
-        found = seen.get("revision") or seen.get("pinned")
+        found, pin = seen.get("revision"), seen.get("pin")
         if found:
-            return str(found)
+            dirty = " with uncommitted changes" if seen.get("dirty") else ""
+            return f"{found}{dirty}"
+        if pin and seen.get("state") == "pinned":
+            return str(pin)
+        if pin and run.backend:
+            return f"a local build without a recorded revision (fingerprint {run.backend}); uv.lock pins {pin}"
     return None

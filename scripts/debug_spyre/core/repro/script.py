@@ -28,9 +28,18 @@ class Fault:
 
 
 def script(
-    call: Call, fault: Fault, *, prelude: tuple[Call, ...] = (), device: str = "spyre", vllm: bool = False
+    call: Call,
+    fault: Fault,
+    *,
+    prelude: tuple[Call, ...] = (),
+    device: str = "spyre",
+    vllm: bool = False,
+    inputs: str | None = None,
 ) -> str:
-    """The script's text. `prelude` are calls made before, in the same process."""
+    """The script's text. `prelude` are calls made before, in the same process.
+
+    `inputs` names a file beside the script with the saved tensors; without it they are read from where they lie.
+    """
     writer = _Writer(device)
     head = [f'"""{_title(call, fault)} {CONTRACT}."""', "import torch", "import torch_spyre  # noqa: F401"]
     if vllm:
@@ -40,7 +49,7 @@ def script(
     if any(t.fill in {"randn", "rand", "randint"} for t in tensors):
         body.append("torch.manual_seed(0)")
     if any(t.file for t in tensors):
-        body.append(_loader(tensors))
+        body.append(_loader(tensors, inputs))
     for before in prelude:
         body += writer.names_of(before)
         body.append(writer.on_device(before))
@@ -61,9 +70,18 @@ def _title(call: Call, fault: Fault) -> str:
     return f"{call.op} on Spyre {'raises' if fault.words is not None else 'differs from the CPU'};"
 
 
-def _loader(tensors: list[Tensor]) -> str:
-    files = sorted({t.file for t in tensors if t.file})
-    return f"saved = torch.load({files[0]!r}, weights_only=True)"
+def saved_files(*calls: Call) -> tuple[str, ...]:
+    """The files that hold saved tensors of these calls, in order of their use."""
+    return tuple(dict.fromkeys(t.file for call in calls for t in call.tensors() if t.file))
+
+
+def _loader(tensors: list[Tensor], inputs: str | None) -> str:
+    if inputs is not None:
+        return f'saved = torch.load(__file__.rpartition("/")[0] + "/{inputs}", weights_only=True)'
+    files = list(dict.fromkeys(t.file for t in tensors if t.file))
+    if len(files) == 1:
+        return f"saved = torch.load({files[0]!r}, weights_only=True)"
+    return f"saved = {{k: v for f in {files!r} for k, v in torch.load(f, weights_only=True).items()}}"
 
 
 def _difference_lines(writer: _Writer, call: Call) -> list[str]:
