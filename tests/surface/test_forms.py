@@ -347,3 +347,11 @@ def test_structured_ops_run_by_their_out_form(reading):
     answer = read("aten.index_copy.default").summary.eager
     assert (answer.verdict, answer.own) == ("fallback", False)
     assert "index_copy.out" in answer.why
+
+
+def test_a_file_that_registers_by_a_helper_of_another_module_is_read(reading):
+    files = {
+        "ops/helpers.py": "import torch\ndef device_op(name):\n    def decorate(fn):\n        torch.library.register_kernel(name, ['spyre'])(fn)\n        return fn\n    return decorate\n",
+        "ops/more.py": "from .helpers import device_op\n\n@device_op('aten::erf')\ndef erf(x):\n    return x\n",
+    }
+    assert reading(files).sites("kernel") == [("aten.erf.default", "ops/more.py", 3)]

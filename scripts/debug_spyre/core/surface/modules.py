@@ -28,10 +28,11 @@ from debug_spyre.core.surface.values import (
 )
 
 INTERESTING = re.compile(
-    r"register_|custom_op|triton_op|fallback_ops|\.impl\(|lowerings\s*\[|lowerings\.pop|make_fallback|OpFuncs|_to_exclude"
+    r"register_|custom_op|triton_op|fallback_ops|\.impl\(|lowerings\s*\[|lowerings\.pop|make_fallback|class \w*OpFuncs|_to_exclude"
     r"|remove_decomp|py_impl|torch\.nn\.functional\.\w+\s*=[^=]|torch\.\w+\s*=[^=]|Tensor\.\w+\s*=[^=]|F\.\w+\s*=[^=]"
     r"|\.define\(|inplaceable_ops|mark_lx_safe|_meta_ops|setattr\(torch|library\.impl\("
 )
+_NAMES_OPS = re.compile(r"\baten\b|torch\.ops|ops\.|::|getattr|\byield\b|partition|split\(")
 DEEPEST = 12
 MOST_CALLS = 20_000
 
@@ -88,8 +89,14 @@ class Package:
 
     def run(self) -> Recorder:
         """Run every file that may register something."""
-        for file in sorted(self.files):
-            if file.endswith(".py") and INTERESTING.search(self.files[file]):
+        python = [file for file in sorted(self.files) if file.endswith(".py")]
+        for file in python:
+            if INTERESTING.search(self.files[file]):
+                self.module(file)
+        own = [name for name in self.recorder.helpers if name.isidentifier()]
+        calls = re.compile(rf"\b(?:{'|'.join(own)})\(") if own else None
+        for file in python:  # a file may register by a helper of the package alone
+            if calls is not None and file not in self.modules and calls.search(self.files[file]):
                 self.module(file)
         return self.recorder
 
@@ -137,6 +144,8 @@ class Package:
         known = call_builtin(name, node, scope, module) if isinstance(node.func, ast.Name) else None
         if known is not None:
             return known
+        if isinstance(node.func, ast.Name) and self._is_foreign(scope.get(node.func.id)):
+            return self._called(Unknown(), name, node, scope, module)
         callee = evaluate(node.func.value if isinstance(node.func, ast.Attribute) else node.func, scope, module)
         if isinstance(node.func, ast.Attribute):
             value = self._mutated(callee, name, node, scope, module) or call_method(callee, name, node, scope, module)
@@ -147,6 +156,10 @@ class Package:
         if decorator and applied is not None and isinstance(made, Function):
             return self.apply(made, [applied], {})
         return made
+
+    def _is_foreign(self, value: Value | None) -> bool:
+        """A function of a module where nothing is registered: its file need not be read for a call."""
+        return isinstance(value, Imported) and not INTERESTING.search(self.files[value.module])
 
     def _mutated(self, base: Value, name: str, node: ast.Call, scope: Scope, module: Module) -> Value | None:
         if not isinstance(base, Items) or name not in {"append", "extend", "add", "update", "remove"}:
@@ -175,18 +188,22 @@ class Package:
         if isinstance(node, ast.Lambda):
             return Unknown()
         text = module.text_of(node)
-        wanted = INTERESTING.search(text) is not None or len(text) < 4000
+        wanted = INTERESTING.search(text) or (len(text) < 3000 and _NAMES_OPS.search(text))
         if self.depth >= DEEPEST or self.calls >= MOST_CALLS or not wanted:
             return Unknown()
         self.depth += 1
         self.calls += 1
         module.called.add(id(node))
+        if given is None:
+            self.recorder.looking_into.append(node.name)
         scope = Scope(function.scope)
         _bind_parameters(node, scope, function, given, named)
         returned = run_statements(node.body, scope, module)
         for child in node.body:
             if isinstance(child, ast.FunctionDef) and id(child) not in module.called and given is None:
                 self.apply(Function(child, module, scope), None, {})
+        if given is None:
+            self.recorder.looking_into.pop()
         self.depth -= 1
         return _one_of(returned)
 

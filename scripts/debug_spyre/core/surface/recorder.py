@@ -47,6 +47,8 @@ class Recorder:
     handler_class: str | None = None
     catch_all: str | None = None
     warnings: list[str] = field(default_factory=list)
+    helpers: set[str] = field(default_factory=set)  # functions that register what they are given
+    looking_into: list[str] = field(default_factory=list)  # functions nobody called on paper, the outer one first
     conditions: int = 0  # how many open questions are around the statement that runs
 
     def add(
@@ -78,6 +80,8 @@ class Recorder:
                     listed_only=listed_only,
                 )
             )
+        if rest and reason_of(rest) is Why.PARAMETER:
+            self.helpers.update(self.looking_into)
         if rest and reason_of(rest) is Why.TEXT:
             self.unresolved.append(Unresolved(*module.at(call), module.lines[call.lineno - 1].strip()[:160]))
 

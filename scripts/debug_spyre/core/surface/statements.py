@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from debug_spyre.core.surface.modules import Module
 
 Step = Callable[[Any, Scope, "Module"], "list[Value] | None"]
+MOST_PAIRS = 500
 _STEPS: dict[type[ast.stmt], Step] = {}
 
 
@@ -82,7 +83,7 @@ def _assign_to(targets: list[ast.expr], source: ast.expr, scope: Scope, module: 
         if isinstance(target, ast.Subscript):
             base = evaluate(target.value, scope, module)
             key = evaluate(target.slice, scope, module)
-            if isinstance(base, Pairs):
+            if isinstance(base, Pairs) and len(base.pairs) < MOST_PAIRS:
                 base.pairs.append((key, value))
             module.package.recorder.item_assigned(_last_name(target.value, base), key, value, module.at(target), module)
         elif isinstance(target, ast.Attribute):
