@@ -152,10 +152,18 @@ class Tab:
             TimeoutError: it doesn't in that time.
         """
         end = time.monotonic() + seconds
-        while not test():
+        while not self._holds(test):
             if time.monotonic() > end:
                 raise TimeoutError("it did not come true")
             self.browser.pump(0.05)
+
+    def _holds(self, test):
+        try:
+            return test()
+        except RuntimeError as error:  # the page was exchanged while it was asked
+            if "navigated" in str(error) or "context" in str(error):
+                return False
+            raise
 
     def ask(self, expression):
         """The value of an expression in the page."""
