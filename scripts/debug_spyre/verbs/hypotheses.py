@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from debug_spyre.core import events as ev
 from debug_spyre.core import queue
@@ -13,7 +13,6 @@ from debug_spyre.core.claim import shell_word
 from debug_spyre.core.errors import BadInputError, RefusedError, UsageError
 from debug_spyre.core.evidence import Evidence
 from debug_spyre.core.fold import fold
-from debug_spyre.core.seeds import Seed, Situation, seeds
 from debug_spyre.core.session import Hypothesis, Run, Session
 from debug_spyre.core.words import BASELINE, FULL_MATRIX, VERDICTS, HypothesisStatus
 from debug_spyre.edge.kept import load_evidence
@@ -22,7 +21,11 @@ from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb
 
+if TYPE_CHECKING:
+    from debug_spyre.core.seeds import Seed, Situation
+
 WIDTH = 96
+MOST_COMMAND = 400
 SHOWN = 8
 
 
@@ -87,6 +90,8 @@ def _add(args: Namespace) -> int:
 
 
 def _seed(args: Namespace) -> int:
+    from debug_spyre.core.seeds import seeds
+
     folder = the_session(args)
     session = load_session(folder)
     queue.check_open(session)
@@ -117,7 +122,7 @@ def _start(args: Namespace) -> int:
         row = session.in_progress
         if row is None:
             return ["no row is in progress"]
-        return [f"row {row.number} in progress: {row.text[:200]}", f"  next: {row.command}"]
+        return [_clip(f"row {row.number} in progress: {row.text}"), _clip(f"  next: {row.command}", MOST_COMMAND)]
 
     code = _change(args, begin, says)
     rows = len(load_session(the_session(args)).hypotheses)
@@ -220,6 +225,8 @@ def _json(folder: Folder, session: Session) -> dict[str, Any]:
 
 
 def _situation(folder: Folder, session: Session) -> Situation:
+    from debug_spyre.core.seeds import Situation
+
     alone = session.last_run(BASELINE)
     wide = session.last_run(FULL_MATRIX)
     kept = load_evidence(folder, [run for run in (alone, wide) if run])
@@ -326,10 +333,13 @@ def _following(session: Session) -> list[str]:
         ]
     row = session.in_progress
     if row is not None:
-        return [f"  next: {(row.command or row.test)[:WIDTH]}"]
+        return [_clip(f"  next: {row.command or row.test}", MOST_COMMAND)]
     if session.queued:
         return [f"  next: debug-spyre hypothesis start {_first(session)}"]
-    return ["  next: debug-spyre validate" if session.hypotheses else "  next: debug-spyre hypothesis seed"]
+    if not session.hypotheses:
+        return ["  next: debug-spyre hypothesis seed"]
+    judged = session.validation is not None
+    return ["  next: debug-spyre close resolved --check" if judged else "  next: debug-spyre validate"]
 
 
 def _say_row(row: Hypothesis) -> str:
@@ -362,7 +372,7 @@ def _place(session: Session, row: Hypothesis) -> str:
 
 
 def _clip(text: str, width: int = WIDTH) -> str:
-    flat = " ".join(text.split())
+    flat = text[: len(text) - len(text.lstrip())] + " ".join(text.split())
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 

@@ -78,7 +78,8 @@ def _says(done: Reverted) -> list[str]:
     if not done.changes:
         return [f"nothing to revert: the tree is as it was at open (digest {done.digest})"]
     what = "would be put back" if done.dry else "put back"
-    lines = [f"{len(done.changes)} files {what} to what they were at open:"]
+    count = len(done.changes)
+    lines = [f"{count} file{'s' if count > 1 else ''} {what} to what they were at open:"]
     for change, name in list(zip(done.changes, done.files, strict=True))[:SHOWN]:
         undo = {"created": "removed", "deleted": "restored", "edited": "restored"}[change.what]
         lines.append(f"  {change.what}: {name[-60:]} ({undo})")

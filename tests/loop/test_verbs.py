@@ -1,0 +1,409 @@
+"""The verbs of the loop on real folders: what they record, refuse and print."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.loop.conftest import FIXED, START, Story, good_story, state_of
+
+from debug_spyre.cli import main
+from debug_spyre.core import events as ev
+from debug_spyre.core.evidence import evidence_to_json
+from debug_spyre.core.words import HypothesisStatus, Status
+from debug_spyre.edge.journal import Journal
+from debug_spyre.edge.tree import snapshot, tree_digest
+from debug_spyre.edge.workspace import Folder, load_session
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
+
+
+@pytest.fixture
+def place(repository, folder, monkeypatch, capsys, tmp_path):
+    """A checkout with a session in it, told by a story; `run` calls a verb and gives (status, out, err)."""
+
+    class Place:
+        def __init__(self):
+            self.checkout, self.folder = repository, Folder(folder)
+
+        def tell(self, story):
+            """The story becomes the journal and the evidence files, with this checkout and its real tree."""
+            tree = snapshot(self.checkout, folder)
+            real = {START: tree["digest"], FIXED: "fixed-in-the-past"}
+            lines = []
+            for event in story.events:
+                data = json.loads(ev.to_line(event))
+                if data["kind"] == "session_opened":
+                    data |= {"checkout": str(self.checkout), "tree": tree}
+                for key in ("tree_digest", "digest", "patched"):
+                    data[key] = real.get(data[key], data[key]) if isinstance(data.get(key), str) else data.get(key)
+                if data.get("tree_digest") is None:
+                    data.pop("tree_digest", None)
+                for key in ("digest", "patched"):
+                    if data.get(key) is None:
+                        data.pop(key, None)
+                lines.append(json.dumps(data) + "\n")
+            (folder / "journal.jsonl").write_text("".join(lines))
+            for run, evidence in story.evidence.items():
+                (folder / "runs" / run).mkdir(parents=True, exist_ok=True)
+                (folder / "runs" / run / "evidence.json").write_text(json.dumps(evidence_to_json(evidence)))
+            return tree
+
+        @property
+        def session(self):
+            return load_session(self.folder)
+
+        def run(self, *words):
+            capsys.readouterr()
+            try:
+                status = main([str(w) for w in words])
+            except SystemExit as end:
+                status = end.code
+            seen = capsys.readouterr()
+            return status, seen.out, seen.err
+
+        def json(self, *words):
+            status, out, _ = self.run(*words, "--json")
+            data = json.loads(out)
+            assert data["schema"] == 1
+            return status, data
+
+    # an interpreter without a torch-spyre: what the machine has installed is no part of these tests
+    bare = tmp_path / "bare/bin/python"
+    bare.parent.mkdir(parents=True)
+    bare.symlink_to(sys.executable)
+    monkeypatch.setenv("DEBUG_SPYRE_PYTHON", str(bare))
+    monkeypatch.chdir(repository)
+    return Place()
+
+
+def with_baseline():
+    story = Story()
+    story.run("full-matrix", {"t::a": "failed", "t::b": "failed", "t::c": "passed"})
+    story.run("baseline", {"t::a": "failed", "t::b": "failed"})
+    return story
+
+
+def ran(story_or_place, run="r9"):
+    """What a supervisor would append for a run that ended."""
+    journal = story_or_place.folder.journal
+    journal.append(ev.RunStarted(run=run, verb="run", name=None, argv=("x",), output=f"{run}.txt"))
+    (story_or_place.folder.path / f"{run}.txt").write_text("".join(f"line {n}\n" for n in range(1, 31)))
+    journal.append(
+        ev.RunFinished(run=run, status="failed", valid=True, seconds=1.0, digest=("Mismatched elements: 5 / 10",))
+    )
+
+
+def test_a_row_from_queued_to_its_verdict(place):
+    place.tell(with_baseline())
+    assert (
+        place.run("hypothesis", "add", "the layout is off", "--test", "debug-spyre shadow t::a", "--cost", "9")[0] == 0
+    )
+    status, out, err = place.run("hypothesis", "start")
+    assert status == 0
+    assert "next: debug-spyre shadow t::a" in out
+    assert "1 rows are few" in err
+    assert place.run("hypothesis", "conclude", "1", "confirmed", "yes")[0] == 1
+    ran(place)
+    status, out, _ = place.run(
+        "hypothesis", "conclude", "1", "confirmed", "the stride is lost", "--run", "r9", "--lines", "3-5"
+    )
+    assert status == 0
+    row = place.session.hypotheses[0]
+    assert (row.status, row.excerpt, row.runs) == (HypothesisStatus.CONFIRMED, ("line 3", "line 4", "line 5"), ("r9",))
+    assert row.command == "debug-spyre shadow t::a"
+    assert "next: debug-spyre validate" in out
+
+
+def test_without_an_excerpt_the_runs_own_digest_is_the_evidence(place):
+    place.tell(with_baseline())
+    place.run("hypothesis", "add", "h", "--test", "c")
+    place.run("hypothesis", "start", "1")
+    ran(place)
+    place.run("hypothesis", "conclude", "1", "inconclusive", "not clear")
+    assert place.session.hypotheses[0].excerpt == ("Mismatched elements: 5 / 10",)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (("--lines", "1-11", "--run", "r9"), 64, "at most 10"),
+        (("--lines", "5-3", "--run", "r9"), 64, "not A-B"),
+        (("--lines", "x", "--run", "r9"), 64, "not A-B"),
+        (("--lines", "40", "--run", "r9"), 64, "no line 40"),
+        (("--excerpt", "\n".join("x" * 11)), 64, "at most 10"),
+        (("--run", "r99"), 64, "r99"),
+        (("--lines", "1-2", "--excerpt", "x"), 64, "not allowed"),
+    ],
+)
+def test_bad_excerpts_are_refused_and_nothing_is_written(place, words, status, says):
+    place.tell(with_baseline())
+    place.run("hypothesis", "add", "h", "--test", "c")
+    place.run("hypothesis", "start", "1")
+    ran(place)
+    before = place.folder.journal.path.read_bytes()
+    found = place.run("hypothesis", "conclude", "1", "confirmed", "s", *words)
+    assert found[0] == status
+    assert says in found[2]
+    assert place.folder.journal.path.read_bytes() == before
+
+
+def test_no_row_starts_before_a_baseline_and_the_refusal_names_the_command(place):
+    place.tell(Story())
+    place.run("hypothesis", "add", "h", "--test", "c")
+    status, _, err = place.run("hypothesis", "start", "1")
+    assert status == 1
+    assert "next: debug-spyre run --as baseline" in err
+    assert place.session.in_progress is None
+
+
+def test_the_starter_set_is_queued_once_and_a_dry_run_queues_nothing(place):
+    place.tell(with_baseline())
+    status, data = place.json("hypothesis", "seed", "--dry-run")
+    assert status == 0
+    assert len(data["seeds"]) >= 3
+    assert place.session.hypotheses == ()
+    place.run("hypothesis", "seed")
+    first = place.session.hypotheses
+    assert len(first) == len(data["seeds"])
+    assert {h.origin for h in first} == {"seed"}
+    status, out, _ = place.run("hypothesis", "seed")
+    assert "nothing new" in out
+    assert place.session.hypotheses == first
+
+
+def test_when_every_row_is_tested_and_none_explains_the_next_tier_is_asked_for(place):
+    story = with_baseline()
+    story.row("ruled-out")
+    place.tell(story)
+    _, out, _ = place.run("hypothesis", "list")
+    assert "next tier" in out
+    assert place.json("hypothesis", "list")[1]["nothing_explains"] is True
+
+
+def test_a_hostile_text_is_kept_as_it_is(place, hostile):
+    place.tell(with_baseline())
+    status, _, err = place.run("hypothesis", "add", hostile, "--test", hostile)
+    assert status == 0, err
+    assert place.session.hypotheses[0].text == hostile.strip()
+
+
+def test_answers_that_only_record_are_short(place):
+    story = with_baseline()
+    for _ in range(30):
+        story.row("ruled-out")
+    place.tell(story)
+    long = "the layout is off in a long sentence " * 20
+    assert len(place.run("hypothesis", "add", long, "--test", "debug-spyre run 'x'" * 30)[1]) <= 600
+    assert len(place.run("hypothesis", "seed")[1]) <= 600
+    assert len(place.run("hypothesis", "start")[1]) <= 600
+    ran(place)
+    number = place.session.in_progress.number
+    assert len(place.run("hypothesis", "conclude", number, "confirmed", long)[1]) <= 600
+    assert len(place.run("hypothesis", "drop", place.session.queued[0].number, long)[1]) <= 600
+
+
+def test_close_resolved_goes_through_the_gate_and_records_it(place):
+    place.tell(good_story())
+    status, out, _ = place.run("close", "resolved")
+    assert status == 1
+    assert "retrospective" in out
+    assert place.session.status is Status.INVESTIGATING
+    told = ("--cause", "half a row", "--wasted", "row 2", "--signal", "the factor")
+    (place.folder.path / "fix.patch").write_bytes(
+        b"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"
+    )
+    status, out, err = place.run("close", "resolved", *told)
+    assert status == 0, (out, err)
+    assert str(place.folder.html) in out
+    session = place.session
+    assert session.status is Status.RESOLVED
+    assert (session.closing.cause, session.closing.wasted, session.closing.signal) == told[1::2]
+    assert session.validation.gate["gate"] == "open"
+    assert place.run("close", "resolved", *told, "--session", place.folder.stem)[0] == 1
+
+
+def test_a_check_says_every_condition_and_writes_nothing(place):
+    place.tell(Story())
+    before = place.folder.journal.path.read_bytes()
+    status, data = place.json("close", "resolved", "--check")
+    assert status == 1
+    assert len(data["conditions"]) == 15
+    assert all(set(r) == {"code", "text", "nodeids", "next"} for r in data["reasons"])
+    assert place.folder.journal.path.read_bytes() == before
+
+
+def test_a_patch_that_edits_a_test_needs_a_persons_reason_which_is_kept(place):
+    place.tell(good_story())
+    patch = (
+        b"diff --git a/tests/t.py b/tests/t.py\n--- a/tests/t.py\n+++ b/tests/t.py\n@@ -1 +1 @@\n-rtol=1e-3\n+rtol=1\n"
+    )
+    (place.folder.path / "fix.patch").write_bytes(patch)
+    told = ("close", "resolved", "--cause", "a", "--wasted", "b", "--signal", "c")
+    status, data = place.json(*told)
+    assert status == 1
+    assert [r["code"] for r in data["reasons"]] == ["no-edited-test"]
+    assert place.session.overrides == ()
+    status, out, _ = place.run(*told, "--override", "no-edited-test", "the reference was wrong")
+    assert status == 0
+    assert "set aside by a person" in out
+    assert place.session.overrides[0].reason == "the reference was wrong"
+
+
+@pytest.mark.parametrize("code", ["members-pass", "nonsense"])
+def test_what_cannot_be_set_aside_is_usage(place, code):
+    place.tell(good_story())
+    status, _, err = place.run("close", "resolved", "--override", code, "because")
+    assert status == 64
+    assert "can't be set aside" in err
+
+
+def test_the_patch_stays_only_with_approval(place):
+    place.tell(Story())
+    (place.checkout / "spyre_inference/ops.py").write_text("changed\n")
+    ask = "decide whether the padded width may change"
+    status, out, _ = place.run("close", "blocked", "--next", ask)
+    assert status == 1
+    assert "tree-at-start" in out
+    status, out, _ = place.run("close", "blocked", "--next", ask, "--patch-approved", "it helps meanwhile")
+    assert status == 0
+    assert "escalate" in out
+    assert place.session.approval.digest == tree_digest(place.checkout)
+    assert place.session.closing.next_action == ask
+    assert (place.checkout / "spyre_inference/ops.py").read_text() == "changed\n"
+
+
+def test_blocked_refuses_vague_words(place):
+    place.tell(Story())
+    assert place.run("close", "blocked")[0] == 1
+    assert place.run("close", "blocked", "--next", "tbd")[0] == 1
+    assert place.session.status is Status.INVESTIGATING
+
+
+def test_reopen_and_its_refusal(place):
+    place.tell(Story())
+    assert place.run("reopen", "because")[0] == 1
+    place.run("close", "blocked", "--next", "a person decides on the width")
+    status, out, _ = place.run("reopen", "decided: keep it", "--session", place.folder.stem)
+    assert status == 0
+    assert str(place.folder.html) in out
+    assert place.session.status is Status.INVESTIGATING
+    assert place.session.reopened[-1].text == "decided: keep it"
+
+
+def test_revert_records_the_patch_and_the_digests(place):
+    tree = place.tell(Story())
+    before = state_of(place.checkout)
+    (place.checkout / "spyre_inference/ops.py").write_text("changed\n")
+    patched = tree_digest(place.checkout)
+    status, data = place.json("revert")
+    assert status == 0
+    assert state_of(place.checkout) == before
+    done = place.session.reverts[-1]
+    assert (done.patch, done.patched, done.digest) == ("fix.patch", patched, tree["digest"])
+    assert data["files"] == [{"path": "spyre_inference/ops.py", "was": "edited"}]
+    assert place.session.artifacts[-1].path == "fix.patch"
+    assert not (place.folder.path / "revert-pending.json").exists()
+
+
+def test_revert_waits_for_a_run_in_flight(place):
+    story = Story()
+    story.add(ev.RunStarted(run="r1", verb="run", name=None, argv=("x",), output="r1.txt", supervisor=os.getpid()))
+    place.tell(story)
+    (place.checkout / "spyre_inference/ops.py").write_text("changed\n")
+    status, _, err = place.run("revert")
+    assert status == 1
+    assert "debug-spyre wait r1" in err
+    assert place.run("revert", "--dry-run")[0] == 0
+
+
+def test_a_killed_revert_is_recorded_by_the_next_one_with_the_tree_that_was_validated(place):
+    place.tell(Story())
+    (place.checkout / "spyre_inference/ops.py").write_text("changed\n")
+    patched = tree_digest(place.checkout)
+    from debug_spyre.edge.tree_revert import revert
+
+    revert(place.checkout, place.session.tree, place.folder.path)  # and killed before the journal
+    assert place.session.reverts == ()
+    place.run("revert")
+    assert place.session.reverts[-1].patched == patched
+    assert place.session.reverts[-1].patch == "fix.patch"
+
+
+@pytest.mark.parametrize(
+    "words", [("validate",), ("revert",), ("close", "resolved"), ("hypothesis", "list"), ("reopen", "x")]
+)
+def test_no_session_is_usage_and_says_how_to_get_one(words, repository, monkeypatch, capsys):
+    monkeypatch.chdir(repository)
+    assert main(list(words)) == 64
+    assert "next: debug-spyre triage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("action", ["add", "seed", "start", "conclude", "drop", "list"])
+def test_every_action_has_help(action, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["hypothesis", action, "--help"])
+    assert end.value.code == 0
+    assert "--json" in capsys.readouterr().out
+
+
+# several writers, and the kill ----------------------------------------------------------------------------------------
+
+
+def verb(place, *words, **kw):
+    command = [sys.executable, "-m", "debug_spyre", *words]
+    env = {**os.environ, "PYTHONPATH": str(SCRIPTS)}
+    return subprocess.Popen(
+        command, cwd=place.checkout, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **kw
+    )
+
+
+def test_writers_at_once_get_numbers_of_their_own(place):
+    place.tell(with_baseline())
+    running = [verb(place, "hypothesis", "add", f"row {n}", "--test", "c") for n in range(6)]
+    assert [r.wait() for r in running] == [0] * 6, [r.stderr.read() for r in running]
+    assert sorted(h.number for h in place.session.hypotheses) == list(range(1, 7))
+    assert len({h.text for h in place.session.hypotheses}) == 6
+
+
+def test_of_two_who_start_a_row_one_is_refused(place):
+    story = with_baseline()
+    story.row("queued"), story.row("queued")
+    place.tell(story)
+    running = [verb(place, "hypothesis", "start", str(n)) for n in (1, 2)]
+    assert sorted(r.wait() for r in running) == [0, 1]
+    assert sum(h.status is HypothesisStatus.IN_PROGRESS for h in place.session.hypotheses) == 1
+
+
+def test_a_kill_at_any_moment_leaves_a_journal_that_reads_and_a_next_command_that_works(place):
+    place.tell(with_baseline())
+    chance = random.Random(5)
+    acknowledged = 0
+    for n in range(8 * FUZZ):
+        running = verb(place, "hypothesis", "add", f"row {n}", "--test", "c" * 5000)
+        time.sleep(chance.uniform(0.02, 0.6))
+        running.send_signal(signal.SIGKILL)
+        acknowledged += running.wait() == 0
+        session = place.session
+        assert len(session.hypotheses) >= acknowledged
+        assert [h.number for h in session.hypotheses] == list(range(1, len(session.hypotheses) + 1))
+        html = place.folder.html
+        assert not html.exists() or html.read_bytes().rstrip().endswith(b"</html>")
+    before = len(place.session.hypotheses)
+    assert place.run("hypothesis", "add", "the last", "--test", "c")[0] == 0
+    assert len(place.session.hypotheses) == before + 1
+
+
+def test_a_torn_last_line_is_dropped_and_the_next_verb_goes_on(place):
+    place.tell(with_baseline())
+    with place.folder.journal.path.open("ab") as stream:
+        stream.write(b'{"v":1,"seq":99,"at":"2026')
+    assert place.run("hypothesis", "add", "h", "--test", "c")[0] == 0
+    assert Journal(place.folder.path).read().torn is None
+    assert place.session.hypotheses[0].text == "h"
