@@ -25,7 +25,7 @@ _COMPILE_FRAME = re.compile(
 _BACKEND = re.compile(r"(?:^|/)(?:torch_spyre|spyre_inference)/")
 _TEST_PATH = re.compile(r"(?:^|/)tests?/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$")
 _IMPORTS = ("ImportError", "ModuleNotFoundError", "SyntaxError")
-_COMPARE = re.compile(r"assert .{0,400}?(?:==|!=|<=|>=|<|>| is (?:not )?| in |allclose|equal|close)")
+_COMPARE = re.compile(r"assert .{0,400}?(?:==|!=|<=|>=|<|>| is (?:not )?| in |allclose|equal|close)", re.DOTALL)
 _NO_COMPARE = re.compile(
     r"returncode|exit_?code|exitcode|\bcalled?\b|call_|[Mm]ock|\brc\b|WEXITSTATUS|\.is_alive|exists\(|isinstance|hasattr"
 )
@@ -45,7 +45,10 @@ _EMPTY = (
     "AssertionError",
     "backend=",
 )
-_SIGNAL = re.compile(r"Signals\.(SIG\w+)|Signal Received: \d+ \((\w+)\)")
+_OF_THE_TEST = frozenset({"TypeError", "AttributeError", "NameError", "KeyError", "IndexError", "UnboundLocalError"})
+_OF_THE_DEVICE = frozenset(
+    {"RuntimeError", "NotImplementedError", "CalledProcessError", "OSError", "SystemError", "MemoryError"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,7 @@ def _kind(block: Block, text: str, error_class: str | None, found: numbers.Misma
         return Kind.CRASH
     if numbers.is_comparison(text) and (error_class is None or name in {"AssertionError", "Failed", "Exception"}):
         return Kind.MISMATCH
-    if error_class and name not in _IMPORTS:
+    if error_class and name not in _IMPORTS and not (name == "RuntimeError" and _RAS_JSON.search(text)):
         if _COMPILE_CLASS.search(error_class):
             return Kind.COMPILE
         last = block.frames[-1].file if block.frames else ""
@@ -228,9 +231,14 @@ def _frame_stage(block: Block, kind: Kind) -> Stage | None:
         return Stage.ENVIRONMENT
     if kind is Kind.COMPILE:
         return Stage.LOWERING
-    if block.frames and _is_test(block.frames[-1].file):
+    if kind in {Kind.CRASH, Kind.TIMEOUT}:
+        return Stage.RUNTIME
+    name = (block.error_class or "").rsplit(".", 1)[-1]
+    if name in _OF_THE_TEST and block.frames and _is_test(block.frames[-1].file):
         return Stage.TEST_BUG
-    return Stage.RUNTIME if kind in {Kind.CRASH, Kind.TIMEOUT} else None
+    if name in _OF_THE_DEVICE or _NO_COMPARE.search(block.text[:2000]):
+        return Stage.RUNTIME
+    return None
 
 
 _COMPILED = re.compile(

@@ -110,7 +110,12 @@ def _is_test_file(path: str) -> bool:
 
 def from_dump(frames: list[Frame], session: Session) -> str | None:
     """The test function that a stack dump shows, named by the path that pytest printed."""
+    environment = next((f.file.split("/.venv/", 1)[0] + "/" for f in frames if "/.venv/" in f.file), None)
     for frame in frames:
-        if (frame.function or "").startswith("test") and _is_test_file(frame.file):
-            return f"{as_printed(frame.file, session) or frame.file}::{frame.function}"
+        if not (frame.function or "").startswith("test") or not _is_test_file(frame.file):
+            continue
+        path = as_printed(frame.file, session)
+        if path is None and environment and frame.file.startswith(environment):
+            path = frame.file[len(environment) :]
+        return f"{path or frame.file}::{frame.function}"
     return None

@@ -1,0 +1,166 @@
+"""Every rule matches its example, first; what no rule knows is listed; the user's own rules come first."""
+
+import pytest
+
+from debug_spyre.core.errors import BadInputError
+from debug_spyre.core.evidence import Kind, Stage
+from debug_spyre.core.triage.block import Block
+from debug_spyre.core.triage.judging import judge
+from debug_spyre.core.triage.rules import RULES
+from debug_spyre.edge.rules_file import all_rules
+
+BY_KIND = {"hang": Kind.TIMEOUT, "process-died": Kind.CRASH, "tracer-recursion": Kind.COMPILE}
+
+
+def failure_of(text, *, captured=(), kind=None, rules=RULES, frames=("tests/test_a.py:3: in test_a",), mocked=None):
+    block = Block(title="test_a", nodeid="tests/test_a.py::test_a", number=1)
+    for line in frames:
+        block.feed(line)
+    if mocked:
+        block.feed(f"    {mocked}")
+    for line in text.split("\n"):
+        block.feed(f"E   {line}")
+    if captured:
+        block.feed("----------------------------- Captured stderr call -----------------------------")
+        for line in captured:
+            block.feed(line)
+    return judge(block, source="log.txt", kind=kind, rules=rules)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.id)
+def test_each_rule_is_the_first_that_matches_its_example(rule):
+    mocked = rule.example if rule.where == "mock" else None
+    text = (
+        "AssertionError: Tensor-likes are not close!\nMismatched elements: 4 / 4 (100.0%)" if mocked else rule.example
+    )
+    if ": " not in text.split("\n")[0][:60] and not text.startswith("["):
+        text = f"RuntimeError: {text}"
+    failure = failure_of(text, kind=BY_KIND.get(rule.id), mocked=mocked)
+    assert failure.rule == rule.id
+    assert failure.stage is rule.stage
+    assert failure.reason == rule.reason
+
+
+def test_rule_ids_are_unique():
+    assert len({r.id for r in RULES}) == len(RULES)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("Unsupported: Spyre backend does not support: type conversion from torch.int64 to torch.float16", "codegen-type-conversion"),
+        ("RuntimeError: Spyre backend does not support dtype Double", "no-dtype"),
+        ("Unsupported: Spyre backend does not support: something entirely new", "backend-unsupported"),
+        ('RuntimeError: {"category":"software","description":"The SPYRE_DEVICES environment variable must include","name":"RAS::CONFIGURATION::IncorrectSpyreDevicesVar"}', "setting"),
+        ("ValueError: SENCORES must be one of 1, 2, 4, 8, 16, 32", "setting"),
+        ("ModuleNotFoundError: No module named 'vllm.attention.layer'", "moved-api"),
+    ],
+)  # fmt: skip
+def test_texts_that_look_alike_are_told_apart(text, rule):
+    assert failure_of(text).rule == rule
+
+
+def test_a_lower_case_module_name_is_no_environment_variable():
+    text = "torch_spyre._inductor.errors.Unsupported: Spyre backend does not support: Unexpected stick expression: expected Mod"
+    assert failure_of(text).rule == "layout-stick-expression"
+
+
+def test_busy_is_no_hardware_error():
+    busy = (
+        '{"errno":"Device or resource busy","name":"RAS::VFIO::DeviceOpenFail","description":"address was not found"}'
+    )
+    failure = failure_of(f"RuntimeError: {busy}")
+    assert (failure.stage, failure.tags) == (Stage.ENVIRONMENT, ("card-busy",))
+    other = failure_of("RuntimeError: " + busy.replace("Device or resource busy", "No such device"))
+    assert other.rule == "device-open"
+
+
+def test_a_message_type_that_does_not_matter_is_no_cause():
+    line = '[x]  ERRR 24.01.2026 04:30:54 [ ras_base.hpp: 94] {"category":"software","name":"RAS::VFMSG::UnsupportedMessageType"}'
+    failure = failure_of("RuntimeError: shapes differ", captured=[line])
+    assert failure.rule is None
+    assert "device-error" not in failure.tags
+
+
+def test_the_fault_counts_and_not_the_state_that_it_left():
+    left = '{"code":"0x8758","name":"RAS::STREAM::StreamInErrorState","message":"m"}'
+    fault = 'ERRR {"code":"0x7b1b","name":"RAS::COMPUTE::ComputeHardwareError","message":"m"}'
+    assert "ComputeHardwareError" in failure_of(f"RuntimeError: {left}", captured=[fault]).cause
+
+
+def test_the_backends_last_words_stand_in_the_captured_text():
+    command = "torch._inductor.exc.InductorError: CalledProcessError: Command '['dxp_standalone', '-d', '/tmp/x_1']' died with <Signals.SIGABRT: 6>."
+    failure = failure_of(command, captured=["  what():  DtException: Illegal ddl, file /p/ddl.cpp line 1142"])
+    assert failure.kind is Kind.COMPILE
+    assert failure.inner_class == "CalledProcessError"
+    assert failure.cause.startswith("Illegal ddl")
+
+
+def test_the_problem_block_of_a_long_message_is_the_cause():
+    text = "NotImplementedError: buf1 (Pointwise): no mechanism to resolve stick incompatibility\n  Inputs:\n    buf0\n  Problem:\n    buf0 --> Out: No mechanism to gather"
+    failure = failure_of(text)
+    assert failure.cause == "buf0 --> Out: No mechanism to gather"
+    assert failure.stage is Stage.LAYOUT
+
+
+def test_a_comparison_under_mocks_is_a_test_bug_and_one_without_is_not():
+    text = "AssertionError: Tensor-likes are not close!\nMismatched elements: 20358 / 20480 (99.4%)\nGreatest absolute difference: 8.0 at index (0,) (up to 0.1 allowed)"
+    mocked = failure_of(text, mocked='with patch(_LAUNCH_JOBPLAN), patch("subprocess.run"):')
+    assert (mocked.kind, mocked.stage) == (Kind.MISMATCH, Stage.TEST_BUG)
+    assert failure_of(text).stage is Stage.NUMERICS
+
+
+def test_an_unknown_text_has_no_rule_and_is_listed(read_text):
+    log = (
+        "=================================== FAILURES ===================================\n"
+        "____________________________________ test_a ____________________________________\n"
+        "tests/test_a.py:3: in test_a\n    f()\nE   LookupError: the purple elephant\n"
+        "=========================== short test summary info ============================\n"
+        "FAILED tests/test_a.py::test_a - LookupError: the purple elephant\n"
+        "============================== 1 failed in 0.10s ===============================\n"
+    )
+    evidence = read_text(log)
+    assert evidence.failures[0].rule is None
+    assert [u.text for u in evidence.unrecognised] == ["LookupError: the purple elephant"]
+    assert evidence.unrecognised[0].line == 2
+
+
+RULE = '[[rule]]\nid = "elephant"\nstage = "environment"\nreason = "known"\npattern = "purple (?P<key>\\\\w+)"\ntags = ["known"]\n'
+
+
+def test_the_users_rules_come_first_and_are_shown(tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_text(RULE)
+    failure = failure_of("LookupError: the purple elephant", rules=all_rules(path))
+    assert (failure.rule, failure.stage, failure.tags, failure.cause) == (
+        "elephant",
+        Stage.ENVIRONMENT,
+        ("known",),
+        "elephant",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "no [[rule]] tables"),
+        ("[[rule]\n", "TOML|Expected"),
+        (RULE.replace("environment", "weather"), "weather"),
+        (RULE.replace("purple (", "purple (("), "pattern"),
+        (RULE + 'where = "nowhere"\n', "nowhere"),
+        (RULE + 'example = "green"\n', "example"),
+        (RULE.replace('id = "elephant"\n', ""), "id is missing"),
+    ],
+)
+def test_rules_that_are_wrong_are_refused_with_the_place(tmp_path, text, what):
+    path = tmp_path / "rules.toml"
+    path.write_text(text)
+    with pytest.raises(BadInputError) as caught:
+        all_rules(path)
+    assert any(part in caught.value.what for part in what.split("|")), caught.value.what
+    assert caught.value.next
+
+
+def test_rules_that_are_not_there_are_refused(tmp_path):
+    with pytest.raises(BadInputError, match="cannot read"):
+        all_rules(tmp_path / "none.toml")
