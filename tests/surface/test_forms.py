@@ -281,11 +281,14 @@ def test_fallback_beats_a_decomposition_and_the_newer_order_turns_it_round(readi
 
 
 def test_the_shipped_list_stands_in_for_a_compiled_part_and_says_so(reading):
-    read = reading({"__init__.py": "\n"}, compiled=True)
+    read = reading({"ops/eager.py": "\n"}, compiled=True)
     answer = read("aten.view")
     assert answer.summary.eager.verdict == "kernel"
     assert "assumed" in answer.summary.eager.why
-    assert reading({"__init__.py": "\n"})("aten.view").summary.eager.verdict == "none"
+    assert reading({"ops/eager.py": "\n"})("aten.view").summary.eager.verdict == "none"
+    older = reading({"__init__.py": "\n"}, compiled=True)
+    assert older("aten.view").summary.eager.verdict == "none"
+    assert "compiled part" in older.surface.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -355,3 +358,22 @@ def test_a_file_that_registers_by_a_helper_of_another_module_is_read(reading):
         "ops/more.py": "from .helpers import device_op\n\n@device_op('aten::erf')\ndef erf(x):\n    return x\n",
     }
     assert reading(files).sites("kernel") == [("aten.erf.default", "ops/more.py", 3)]
+
+
+def test_a_row_of_no_op_of_torch_makes_no_kernel(reading):
+    rows = "- operator_name: Reshape\n  template_name: view\n- operator_name: view\n  template_name: view\n"
+    read = reading({"codegen/inputs/Metadata.yaml": rows})
+    assert [str(name) for name in read.index.packets()] == ["aten.view"]
+
+
+def test_places_on_the_cpu_are_listed_for_programs(reading):
+    from debug_spyre.core.surface.say import op_json
+
+    text = (
+        TORCH
+        + '@torch.library.register_kernel("aten::zero_", ["spyre"])\ndef f(self):\n    self.copy_(torch.zeros(3, device="cpu"))\n'
+    )
+    read = reading({"ops/eager.py": text})
+    assert op_json(read("aten.zero_"))["cpu"]["silent"] == ["torch_spyre/ops/eager.py:3"]
+    assert op_json(read("aten.zeros"))["cpu"]["silent"] == ["torch_spyre/ops/eager.py:3"]
+    assert op_json(read("aten.mm"))["cpu"] == {"silent": [], "sometimes": [], "warns": [], "int64": []}

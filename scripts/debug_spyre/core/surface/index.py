@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from debug_spyre.core.surface.names import OpName
 from debug_spyre.core.surface.overloads import OverloadTable, Traits
+from debug_spyre.core.surface.rows import GENERATED
 from debug_spyre.core.surface.sites import SITES, Form, Site, Surface
 
 
@@ -17,6 +18,8 @@ class Index:
         self.table = table
         self.sites: dict[str, list[Site]] = {}
         for site in surface.sites:
+            if site.detail.startswith(GENERATED) and table.packet(site.op.packet_name) is None:
+                continue  # a row whose operator torch does not have makes no kernel
             self.sites.setdefault(site.op.packet_name, []).append(site)
 
     # --- names

@@ -9,6 +9,7 @@ from debug_spyre.core.surface.sites import Form, Site
 
 _ROW = re.compile(r"^-\s+operator_name:\s*['\"]?(\w+)")
 _TEMPLATE = re.compile(r"^\s+template_name:\s*['\"]?(\w+)|^\s+template:\s*['\"]?(\w+)")
+GENERATED = "generated"
 HAND_WRITTEN = "custom"  # no template of that name: the kernel, if there is one, is written by hand
 
 
@@ -25,6 +26,6 @@ def read_rows(file: str, text: str, *, templates: frozenset[str] | None, python:
             made = kind != HAND_WRITTEN if templates is None else kind in templates
             if made:
                 form = Form.KERNEL if python else Form.CPP
-                sites.append(Site(form, OpName(ATEN, name), file, line, f"generated from template {kind}"))
+                sites.append(Site(form, OpName(ATEN, name), file, line, f"{GENERATED} from template {kind}"))
             name = ""
     return sites

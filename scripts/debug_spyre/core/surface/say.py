@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from debug_spyre.core.surface import bodies
 from debug_spyre.core.surface.sites import Form, Site, Surface, Unresolved
 from debug_spyre.core.surface.verdict import Both, OpAnswer
 
@@ -68,7 +69,18 @@ def op_json(answer: OpAnswer) -> dict[str, Any]:
         "sites": [_site(s) for s in answer.sites],
         "related": [_site(s) for s in answer.related],
         "overloads_assumed": answer.assumed,
+        "cpu": _on_cpu(answer),
     }
+
+
+def _on_cpu(answer: OpAnswer) -> dict[str, list[str]]:
+    """Places where the op works on the CPU without a fallback being registered: silently, sometimes, with a warning, for int64."""
+    through = answer.summary.eager.site
+    sites = [*answer.sites, *([through] if through is not None and through not in answer.sites else [])]
+    kinds = {"silent": bodies.CPU, "sometimes": bodies.CPU_SOMETIMES, "warns": bodies.WARNS, "int64": bodies.INT64}
+    marked = {kind: [s.place for s in sites if note in s.notes] for kind, note in kinds.items()}
+    marked["sometimes"] += [s.place for s in sites if bodies.CALLS_BACK in s.notes]
+    return marked
 
 
 def _both(both: Both) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def answer_on(index: Index, name: OpName) -> OpAnswer:
         sites=tuple(s for s in every if s.form in SITES),
         related=tuple(s for s in every if s.form not in SITES),
         known=bool(every) or traits is not None,
-        assumed=traits is None and any(s.op.overload is None for s in every),
+        assumed=traits is None and any(s.op.overload is None for s in every) and not _is_custom(every),
         missing_overload=missing,
     )
 
@@ -232,6 +232,11 @@ def _upstream(
     elif unwanted is not None:
         reason = f"Inductor's decomposition is taken out at {unwanted.place}: "
     return _kept(eager, reason)
+
+
+def _is_custom(sites: list[Site]) -> bool:
+    """A custom op has one overload, whatever its other registrations name."""
+    return any(site.form is Form.CUSTOM_OP for site in sites)
 
 
 def _kept(eager: Verdict, reason: str) -> Verdict:
