@@ -392,7 +392,7 @@ def test_refresh_ends_with_the_session(story, tab, tmp_path):
     told.add(ev.SessionClosed(status="blocked", next_action="decide"))
     page.render(told.folder)
     opened.wait(
-        lambda: opened.ask("document.readyState + document.documentElement.dataset.status") == "completeblocked"
+        lambda: opened.ask("document.readyState + document.documentElement?.dataset.status") == "completeblocked"
     )
     opened.browser.pump(0.5)
     before = opened.loads
