@@ -122,8 +122,9 @@ def test_an_op_of_a_graph_that_falls_back_warns_and_is_right(torch, half):
         return torch.sin(a * 2) + 1
 
     a = half(4, 64)
-    with pytest.warns(FallbackWarning, match=r"aten\.sin\.default is falling back to cpu"):
+    with pytest.warns(FallbackWarning, match=r"aten\.sin\.default is falling back to cpu") as seen:
         result = torch.compile(work)(a)
+    assert seen[0].filename == __file__
     torch.testing.assert_close(result.cpu(), work(a.cpu()), atol=2e-3, rtol=2e-3)
 
 

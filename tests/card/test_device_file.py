@@ -115,3 +115,9 @@ def test_two_cards_can_be_held_at_once(card, tmp_path):
     other = card.run(TRY, SPYRE_SIM_DEVICE=tmp_path / "other")
     assert other.stdout == "got it\n"
     first.communicate("\n", timeout=30)
+
+
+def test_a_device_that_is_not_there_is_no_busy_one(card, tmp_path):
+    done = card.run(TRY, SPYRE_SIM_DEVICE=tmp_path / "none" / "vfio")
+    assert done.returncode == 1 and "DeviceOpenFail" in done.stderr
+    assert "No such file or directory" in done.stderr and "busy" not in done.stderr

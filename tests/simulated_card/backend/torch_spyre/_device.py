@@ -47,6 +47,18 @@ def ras(name, *, category, code, description, message, **more):
     return text
 
 
+def _not_opened(why):
+    return ras(
+        "RAS::VFIO::DeviceOpenFail",
+        category="configuration",
+        code="0x332b",
+        description="The card could not be opened; another process may own it.",
+        message="Failed to open the IBM Spyre VFIO device.",
+        errno=why,
+        step="Validate user environment configuration",
+    )
+
+
 def open_once():
     """Open the card for this process; a second process gets the error that the card gives."""
     if _state["fd"] is not None:
@@ -55,23 +67,15 @@ def open_once():
                 "Cannot re-initialize Spyre in a forked process: start the process with 'spawn' instead."
             )
         return False
-    file = path()
-    fd = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fd = os.open(path(), os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise RuntimeError(_not_opened(os.strerror(error.errno))) from None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(fd)
-        raise RuntimeError(
-            ras(
-                "RAS::VFIO::DeviceOpenFail",
-                category="configuration",
-                code="0x332b",
-                description="The card could not be opened; another process may own it.",
-                message="Failed to open the IBM Spyre VFIO device.",
-                errno="Device or resource busy",
-                step="Validate user environment configuration",
-            )
-        ) from None
+        raise RuntimeError(_not_opened("Device or resource busy")) from None
     os.set_inheritable(fd, True)  # as a descriptor that C++ opened
     _state.update(fd=fd, pid=os.getpid())
     return True
