@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-NAMESPACES = ("aten", "prims")
+NAMESPACES = ("aten", "prims", "_c10d_functional")
 
 
 def packets_of(namespace):

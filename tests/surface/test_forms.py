@@ -377,3 +377,67 @@ def test_places_on_the_cpu_are_listed_for_programs(reading):
     assert op_json(read("aten.zero_"))["cpu"]["silent"] == ["torch_spyre/ops/eager.py:3"]
     assert op_json(read("aten.zeros"))["cpu"]["silent"] == ["torch_spyre/ops/eager.py:3"]
     assert op_json(read("aten.mm"))["cpu"] == {"silent": [], "sometimes": [], "warns": [], "int64": []}
+
+
+NEWER = {
+    "ops/fallbacks.py": LISTS + "register_fallback_default([aten.tril, aten.arange])\nfallback_ops.append(getattr(aten.random_, 'from'))\n",
+    "ops/eager.py": (
+        "import torch\nfrom .fallbacks import _get_op_overloads\naten = torch.ops.aten\n"
+        "def _with_kernel(ops):\n    for op in _get_op_overloads(ops):\n        if 'Tensor' not in str(op._schema):\n            continue\n"
+        "        if 'dtype' in op.name():\n            continue\n        yield op\n"
+        "def register_torch_compile_kernel(ops):\n    for op in _with_kernel(ops):\n        torch.library.register_kernel(op.name(), ['spyre'])(f)\n"
+        "COMPILED_OPS = [aten.mul, aten.mean, aten.pow, aten.embedding.default]\n"
+        "register_torch_compile_kernel(COMPILED_OPS)\n"
+        "def _sibling(op):\n    packet, _, overload = op.name().partition('.')\n    name = packet.split('::')[1][:-1]\n"
+        "    return getattr(getattr(aten, name, None), overload or 'default')\n"
+        "def register_inplace_kernels(ops):\n    compiled = {op.name() for op in _with_kernel(ops)}\n"
+        "    names = {name.partition('.')[0].split('::')[1] for name in compiled}\n    for name in sorted(names):\n"
+        "        packet = getattr(aten, name + '_', None)\n        for overload in packet.overloads():\n"
+        "            op = getattr(packet, overload)\n            if _sibling(op) is None:\n                continue\n"
+        "            torch.library.register_kernel(op.name(), ['spyre'])(g)\n"
+        "register_inplace_kernels(COMPILED_OPS)\n"
+    ),
+    "_inductor/decompositions.py": (
+        "import torch\nimport torch._decomp as decomp\nspyre_decompositions: dict = {}\n"
+        "spyre_decompositions_to_exclude = [\n    torch.ops.aten.triu,\n    torch.ops.aten.mm,\n]\n"
+        "def register_spyre_decompositions(ops):\n    return decomp.register_decomposition(ops, spyre_decompositions)\n"
+        "def table():\n    t = dict(select())\n    for op in spyre_decompositions_to_exclude:\n        drop(op)\n    t.update(spyre_decompositions)\n    return t\n"
+        "def install():\n    lib = Library('aten', 'IMPL', 'PrivateUse1')\n    auto = Library('aten', 'IMPL', 'AutogradPrivateUse1')\n"
+        "    for op, fn in spyre_decompositions.items():\n        if op.namespace != 'aten' or has(op._name, 'PrivateUse1'):\n            continue\n"
+        "        auto.impl(op._name, fallthrough_kernel)\n        lib.impl(op._name, wrap(fn))\n"
+        "@register_spyre_decompositions([torch.ops.aten.topk])\ndef f(x):\n    return x\n"
+        "@register_spyre_decompositions([torch.ops.aten.flip.default])\ndef g(x):\n    return x\n"
+    ),
+    "_inductor/lowering.py": (
+        "import torch\nimport torch._inductor.lowering as lowering\nfrom torch_spyre.ops.fallbacks import fallback_ops\nspyre_lowerings: dict = {}\n"
+        "def register_spyre_lowering(op, name=None, lowering_dict=spyre_lowerings):\n    return lowering.register_lowering(op, lowering_dict=lowering_dict)\n"
+        "def register_fallback_over_decomp(ops):\n    for op in ops:\n        for overload in lowering.get_overloads(op):\n            lowering.make_fallback(overload, override_decomp=True)\n"
+        "def enable():\n    removed = unregister_lowerings(fallback_ops, lowering.lowerings, allow_missing=True)\n"
+        "    added = register_fallback_over_decomp(fallback_ops)\n"
+        "    for op, impl in spyre_lowerings.items():\n        lowering.lowerings[op] = impl\n"
+        "    saved = getattr(enable, '_saved', {})\n    for op, old in saved.items():\n        lowering.lowerings[op] = old\n"
+        "    for overload in getattr(enable, '_added', []):\n        lowering.lowerings.pop(overload, None)\n"
+        "@register_spyre_lowering(torch.ops.aten.mm.default)\n@register_spyre_lowering(torch.ops._c10d_functional.wait_tensor.default)\ndef h(x):\n    return x\n"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "verdicts"),
+    [
+        ("aten.mul_", ("kernel", "upstream")),
+        ("aten.mean.dtype_out", ("none", "upstream")),
+        ("aten.embedding", ("kernel", "upstream")),
+        ("aten.topk", ("decomposition", "decomposition")),
+        ("aten.flip", ("decomposition", "decomposition")),
+        ("aten.triu", ("none", "none")),
+        ("aten.mm", ("none", "lowering")),
+        ("aten.tril", ("fallback", "fallback")),
+        ("aten.random_.from", ("none", "fallback")),
+        ("_c10d_functional.wait_tensor", ("none", "lowering")),
+    ],
+)
+def test_the_newest_layout_as_a_whole_leaves_nothing_open(name, verdicts, reading):
+    read = reading(NEWER)
+    assert read.surface.unresolved == ()
+    assert read.verdicts(name) == verdicts, [read(name).summary.eager.why, read(name).summary.compiled.why]

@@ -6,7 +6,7 @@ from typing import Any
 
 from debug_spyre.core.surface import bodies
 from debug_spyre.core.surface.sites import Form, Site, Surface, Unresolved
-from debug_spyre.core.surface.verdict import Both, OpAnswer
+from debug_spyre.core.surface.verdict import Both, OpAnswer, Verdict
 
 MOST = 6
 
@@ -16,8 +16,8 @@ def lines_of(answer: OpAnswer) -> list[str]:
     lines = [str(answer.name)]
     if not answer.known:
         return [f"{answer.name}  unknown: neither torch nor the package has it"]
-    lines.append(f"  eager     {answer.summary.eager.verdict}: {answer.summary.eager.why}")
-    lines.append(f"  compiled  {answer.summary.compiled.verdict}: {answer.summary.compiled.why}")
+    lines.append(f"  eager     {_said(answer.summary.eager)}")
+    lines.append(f"  compiled  {_said(answer.summary.compiled)}")
     lines += _overloads(answer)
     shown = {s.place for s in (answer.summary.eager.site, answer.summary.compiled.site) if s}
     rest = [s for s in answer.sites if s.place not in shown and s.place not in "\n".join(lines)]
@@ -28,6 +28,11 @@ def lines_of(answer: OpAnswer) -> list[str]:
     if answer.assumed:
         lines.append("  overloads are assumed: not in the table of torch's ops")
     return lines[:8]
+
+
+def _said(verdict: Verdict) -> str:
+    own = verdict.why.startswith(verdict.verdict.replace("-", " "))
+    return verdict.why if own else f"{verdict.verdict}: {verdict.why}"
 
 
 def _overloads(answer: OpAnswer) -> list[str]:
