@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.runs.conftest import alive, state_of, until
+from tests.runs.conftest import MAIN, Place, alive, state_of, until
 
 from debug_spyre.edge.processes import RUN_FOLDER
 
@@ -183,14 +183,16 @@ def check(trial, phase, target, number):
 
 
 @pytest.mark.parametrize(("phase", "target"), CELLS)
-def test_kill_matrix_fuzz(place, tmp_path, phase, target):
+def test_kill_matrix_fuzz(tmp_path, phase, target):
     numbers = (signal.SIGKILL, signal.SIGTERM)
     if FUZZ:
         wanted = [number for number in numbers for _ in range(FUZZ)]
     else:
         wanted = [numbers[CELLS.index((phase, target)) % 2]] if "+" not in target else [signal.SIGKILL]
     for count, number in enumerate(wanted):
-        check(Trial(place, tmp_path / f"trial {count}".replace(" ", "-")), phase, target, number)
+        folder = tmp_path / f"{count}"
+        folder.mkdir()
+        check(Trial(Place(folder), folder / "trial"), phase, target, number)
     print(json.dumps({"/".join(key): n for key, n in COUNTS.items()}))
 
 
@@ -229,8 +231,6 @@ def test_eight_processes_contend_for_the_card(place, tmp_path):
     rounds = 25 if FUZZ else 1
     trial = Trial(place, tmp_path / "trial")
     script = f"set -e; for i in $(seq {rounds}); do {sys.executable} -c \"$MAIN\" exec -- {sys.executable} {place.target} '{place.device}' self 0.02 {tmp_path}/ready >/dev/null 2>&1; done"
-    from tests.runs.conftest import MAIN
-
     began = time.monotonic()
     several = [
         subprocess.Popen(["sh", "-c", script], cwd=place.checkout, env=place.env | {"MAIN": MAIN}) for _ in range(8)

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,8 +106,9 @@ class RunFolder:
             return {}
 
     def say(self, state: str, **facts: Any) -> None:
-        """Replace state.json."""
-        write_atomically(self.path / "state.json", json.dumps({"state": state, **facts}), mode=PRIVATE)
+        """Replace state.json; a full disk keeps nobody from going on: the journal is what counts."""
+        with suppress(EnvironmentTroubleError):
+            write_atomically(self.path / "state.json", json.dumps({"state": state, **facts}), mode=PRIVATE)
 
     def is_minded(self) -> bool:
         """A supervisor (or the caller that is starting one) lives."""

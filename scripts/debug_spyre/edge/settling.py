@@ -31,6 +31,7 @@ from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.edge.workspace import Folder
 
 BACKEND = "torch-spyre"
+in_supervisor = False
 SESSION_TENSORS = 1024 * 1024 * 1024
 
 
@@ -61,8 +62,9 @@ def kept_going(what: str, notes: list[str] | None = None) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001
-        traceback.print_exc()
-        sys.stderr.flush()
+        if in_supervisor:  # its stderr is supervisor.log; a person is told in one line, if at all
+            traceback.print_exc()
+            sys.stderr.flush()
         if notes is not None:
             notes.append(f"{what}: {error.what if isinstance(error, DebugSpyreError) else error!r}")
 

@@ -47,6 +47,7 @@ def main(words: Sequence[str]) -> None:
         os._exit(0)
     signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
     os.umask(0o077)
+    settling.in_supervisor = True
     run = RunFolder(Path(words[0]))
     os.set_inheritable(int(words[1]), False)  # the lock on job.json is ours alone
     try:
