@@ -62,6 +62,14 @@ CELLS = [
 COUNTS = {}
 
 
+_HOLD = """
+import fcntl, os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR); fcntl.flock(fd, fcntl.LOCK_EX)
+open(sys.argv[2], "w").close()
+while not os.path.exists(sys.argv[3]): time.sleep(0.02)
+"""
+
+
 class Trial:
     """One job, one kill in one phase, and what must hold afterwards."""
 
@@ -88,7 +96,8 @@ class Trial:
         """Bring the job into the phase; returns the caller."""
         place = self.place
         if phase == "waiting":
-            command, ready = place.hold(seconds=1)
+            ready = self.folder / "holding"
+            command = [sys.executable, "-c", _HOLD, place.device, ready, self.folder / "release"]
             self.others.append(place.start("exec", "--", *command))
             until(ready.exists)
             caller = place.start("exec", "--", *self.family("child", 0.2), env=self.env)
@@ -157,6 +166,7 @@ def check(trial, phase, target, number):
     try:
         trial.kill(caller, target, number)
         state = state_of(place)
+        (trial.folder / "release").touch()
         if phase == "running" and number == signal.SIGKILL and "child" not in target and alive(state.get("child", 0)):
             # not handed over while the command still runs (if nobody has begun to end it)
             held = place.json("lock")["held"]
