@@ -31,7 +31,7 @@ def state_of(checkout):
     files = {}
     for place in sorted(Path(checkout).rglob("*")):
         rel = os.fsencode(place.relative_to(checkout))
-        if rel.startswith(b".git/") or rel == b".git" or b"/logs/" in rel:
+        if rel.startswith((b".git/", b".pytest_cache/")) or b"/logs/" in rel or b"__pycache__" in rel:
             continue
         if place.is_symlink():
             files[rel] = ("link", os.readlink(place))

@@ -17,19 +17,17 @@ from debug_spyre.core.claim import (
     shell_word,
 )
 from debug_spyre.core.measured import Measure, Measured, is_same_scope, run_ids
+from debug_spyre.core.regressions import regressions
 from debug_spyre.core.session import Member
 from debug_spyre.core.transitions import (
     FAILING,
     Answer,
-    MatrixChange,
     Seen,
     Sight,
-    compare_matrix,
-    flips,
     new_fallbacks,
     predicate,
 )
-from debug_spyre.core.words import FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
+from debug_spyre.core.words import POST_FIX, POST_FIX_MATRIX
 
 
 def failed_before(m: Measured) -> Condition:
@@ -170,46 +168,29 @@ def matrix_complete(m: Measured) -> Condition:
 def no_regression(m: Measured) -> Condition:
     """The matrix has no new failure, no worse kind of an old one, and no test that is newly skipped or gone."""
     code, before, after = "no-regression", m.before_matrix, m.after_matrix
-    if before is None or before.sight is None or after is None or after.sight is None:
+    found = regressions(m)
+    if found is None or before is None or after is None:
         return Condition(code, UNKNOWN, "the matrix was not run both before and after", next=VALIDATE)
-    befores = m.repeats(before, FULL_MATRIX, members_only=False) or [before.sight]
-    afters = m.repeats(after, POST_FIX_MATRIX, members_only=False) or [after.sight]
-    pairs = [[compare_matrix(one, sight) for one in befores] for sight in afters]
-    members = {x.nodeid for x in m.session.members}
-    new = dict.fromkeys(n for row in pairs for change in row for n in change.new)
-    flaky = [x for x in new if flips(x, afters) and flips(x, befores)]
-    lucky = [x for x in new if x not in flaky and flips(x, afters)]
-    solid = [x for x in new if x not in flaky and x not in lucky]
-    worse = dict.fromkeys(n for row in pairs for n, _ in row[-1].worse if all(_not_as_bad(n, c) for c in row))
-    vanished = dict.fromkeys(n for row in pairs for n, _ in row[-1].vanished if n not in members)
-    unclear = dict.fromkeys(n for row in pairs for n in row[-1].unclear if n not in new)
     parts = [
-        f"{len(found)} {words}"
-        for found, words in (
-            (solid, f"passed in {before.run.id} and fail in {after.run.id}"),
-            (lucky, "now pass and fail on the same tree, before they did not"),
-            (worse, "fail in a worse way"),
-            (vanished, "are newly skipped, xfailed or gone"),
+        f"{len(nodeids)} {words}"
+        for nodeids, words in (
+            (found.new, f"passed in {before.run.id} and fail in {after.run.id}"),
+            (found.unsteady, "now pass and fail on the same tree, before they did not"),
+            (found.worse, "fail in a worse way"),
+            (found.vanished, "are newly skipped, xfailed or gone"),
         )
-        if found
+        if nodeids
     ]
     if parts:
-        named = tuple(dict.fromkeys((*solid, *lucky, *worse, *vanished)))
-        only_lucky = lucky and not solid and not worse and not vanished
-        following = (
-            f"debug-spyre revert, then {matrix_command(m.session)}" if only_lucky else "debug-spyre hypothesis list"
-        )
-        return Condition(code, SHUT, "tests " + "; ".join(parts), named, following)
-    if unclear:
-        text = f"{len(unclear)} tests fail in {after.run.id} and had no outcome in {before.run.id}"
-        return Condition(code, UNKNOWN, text, tuple(unclear), matrix_command(m.session))
-    note = f"; {len(flaky)} flake in both trees" if flaky else ""
-    return Condition(code, OPEN, f"no new failure in {after.run.id} against {before.run.id}{note}", tuple(flaky))
-
-
-def _not_as_bad(nodeid: str, change: MatrixChange) -> bool:
-    """In this comparison the test did not fail as badly before."""
-    return nodeid not in change.still
+        following = "debug-spyre hypothesis list"
+        if found.only_unsteady:
+            following = f"debug-spyre revert, then {matrix_command(m.session)}"
+        return Condition(code, SHUT, "tests " + "; ".join(parts), found.nodeids, following)
+    if found.unclear:
+        text = f"{len(found.unclear)} tests fail in {after.run.id} and had no outcome in {before.run.id}"
+        return Condition(code, UNKNOWN, text, found.unclear, matrix_command(m.session))
+    note = f"; {len(found.flaky)} flake in both trees" if found.flaky else ""
+    return Condition(code, OPEN, f"no new failure in {after.run.id} against {before.run.id}{note}", found.flaky)
 
 
 def no_new_fallback(m: Measured) -> Condition:

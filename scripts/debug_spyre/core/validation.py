@@ -13,6 +13,7 @@ from debug_spyre.core.changes import Changes
 from debug_spyre.core.claim import BASELINE_MEMBERS, matrix_command, shell_word
 from debug_spyre.core.events import HypothesisAdded
 from debug_spyre.core.measured import Measure, Measured, is_same_scope
+from debug_spyre.core.regressions import Regressions, regressions
 from debug_spyre.core.session import Member, Session
 from debug_spyre.core.transitions import Answer, MatrixChange, Seen, compare_matrix, predicate
 from debug_spyre.core.words import FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, RunStatus
@@ -137,15 +138,18 @@ def matrix_record(m: Measured, changes: Changes | None) -> dict[str, Any]:
     """The matrix compared, as the journal keeps it; lists of ids are cut at 200 (the evidence has them all)."""
     before, after = m.before_matrix, m.after_matrix
     change = matrix_change(m, after) if after is not None else None
+    found = regressions(m) or Regressions()
     both = before is not None and after is not None
     return {
         "pre_run": before.run.id if before else None,
         "post_run": after.run.id if after else None,
         "pre": before.run.counts if before else None,
         "post": after.run.counts if after else None,
-        "new": list(change.new[:SHOWN_IDS]) if change else [],
+        "new": list(found.new[:SHOWN_IDS]),
+        "unsteady": list(found.unsteady[:SHOWN_IDS]),
+        "flaky": list(found.flaky[:SHOWN_IDS]),
         "gone": list(change.gone[:SHOWN_IDS]) if change else [],
-        "worse": [list(entry) for entry in change.worse[:SHOWN_IDS]] if change else [],
+        "worse": [list(entry) for entry in change.worse if entry[0] in found.worse][:SHOWN_IDS] if change else [],
         "vanished": [list(entry) for entry in change.vanished[:SHOWN_IDS]] if change else [],
         "scope_equal": is_same_scope(before, after) if both else None,  # type: ignore[arg-type]
         "changes": {"tree": m.patched, **changes.to_json()} if changes is not None else None,
@@ -154,12 +158,11 @@ def matrix_record(m: Measured, changes: Changes | None) -> dict[str, Any]:
 
 def regression_rows(session: Session, m: Measured) -> list[HypothesisAdded]:
     """A row for each test function that the fix broke, unless an open row says so already."""
-    after = m.after_matrix
-    change = matrix_change(m, after) if after is not None else None
-    if change is None or after is None:
+    after, found = m.after_matrix, regressions(m)
+    if found is None or after is None:
         return []
     broken: dict[str, list[str]] = {}
-    for nodeid in (*change.new, *(n for n, _ in change.worse)):
+    for nodeid in (*found.new, *found.unsteady, *found.worse):
         broken.setdefault(nodeid.split("[", 1)[0], []).append(nodeid)
     number = max((h.number for h in session.hypotheses), default=0)
     known = {h.text for h in session.hypotheses if not h.is_concluded}
