@@ -98,11 +98,14 @@
   addEventListener("beforeprint", () => { printing = true; all("details").forEach((element) => { element.dataset.was = element.open; element.open = true; }); });
   addEventListener("afterprint", () => { printing = false; all("details").forEach((element) => { element.open = element.dataset.was === "true"; }); });
 
-  // Where the reader is: the topmost element with an id, and how far it is from the top.
+  // Where the reader is: an element with an id near the top of what is in sight, and how far it is from the top.
   const place = () => {
-    const top = bar ? bar.getBoundingClientRect().bottom : 0;
-    const element = scrollY > 8 && all("main [id]").find((e) => { const r = e.getBoundingClientRect(); return r.height && r.height < innerHeight * 2 && r.bottom > top; });
-    return {y: scrollY, id: element ? element.id : "", at: element ? element.getBoundingClientRect().top : 0};
+    const top = bar ? bar.getBoundingClientRect().bottom : 0, middle = doc.querySelector("main").getBoundingClientRect();
+    for (let y = top + 4; scrollY > 8 && y < innerHeight * 0.8; y += 20) {
+      const hit = doc.elementFromPoint(middle.left + middle.width * 0.3, y), element = hit && hit.closest("main [id]");
+      if (element && element.id !== "probe" && element.getBoundingClientRect().height < innerHeight * 2) return {y: scrollY, id: element.id, at: element.getBoundingClientRect().top};
+    }
+    return {y: scrollY, id: "", at: 0};
   };
   const remember = () => keep({
     reload: true, place: place(), paused, seq: root.dataset.seq,

@@ -125,7 +125,9 @@ def experiments(frame: Frame) -> ExperimentsView:
 
 
 def run_word(run: Run) -> Word:
-    """A run's status: css and word."""
+    """A run's status: css and word; a command that is no pytest run has its exit status only."""
+    if run.pytest_args is None and run.status in {RunStatus.PASSED, RunStatus.FAILED} and run.exit is not None:
+        return Word("passed" if run.exit == 0 else "failed", f"exit {run.exit}")
     return Word(_CSS.get(run.status, "error"), run.status.value)
 
 
@@ -164,7 +166,7 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
     short, whole = frame.short_command(run), frame.command(run)
     tail, label, cut = tail_lines(frame, frame.material.tails.get(run.output))
     meta = [scope_words(run)]
-    meta += [f"exit {run.exit}"] if run.exit is not None else []
+    meta += [f"exit {run.exit}"] if run.exit is not None and run.pytest_args is not None else []
     meta += [f"tree {frame.say(run.tree_digest)[:10]}"] if run.tree_digest else []
     warnings = [frame.line(w, 300) for w in run.warnings[:MOST_WARNINGS]]
     if len(run.warnings) > MOST_WARNINGS:

@@ -121,8 +121,9 @@ class Frame:
         if len(ids) <= FEW_IDS:
             return ""
         words = [word for word in run.argv if "::" not in word]
-        everything = "all members" if {m.nodeid for m in self.session.members} == set(ids) else "node ids"
-        return f"{self.say(shlex.join(mask_words(words)))} … {len(ids)} {everything}"
+        is_all = {m.nodeid for m in self.session.members} == set(ids)
+        left_out = f"all {len(ids)} members" if is_all else f"{len(ids)} node ids"
+        return f"{self.say(shlex.join(mask_words(words)))} … {left_out}"
 
     def command(self, run: Run) -> str:
         """A run's command as typed in a shell, with the environment it overrides; secrets masked by name."""

@@ -148,10 +148,15 @@ def _why(frame: Frame) -> tuple[tuple[Piece, ...], ...]:
             found.append((Piece(clip(frame.line(words, 400), 400), "strong"),))
     if cluster.get("why"):
         found.append(frame.prose(cluster["why"], 1000))
-    placed = [f"{key} {cluster[key]}" for key in ("kind", "stage", "severity") if cluster.get(key)]
-    if placed:
-        reason = f" ({cluster['reason']})" if cluster.get("reason") else ""
-        found.append((Piece(frame.line(", ".join(placed) + reason + ".", 600)),))
+    words = [
+        str(cluster[key]) if key == "kind" else f"{key} {cluster[key]}"
+        for key in ("kind", "stage", "severity")
+        if cluster.get(key)
+    ]
+    if words:
+        reason = f": {cluster['reason']}" if cluster.get("reason") else ""
+        placed = frame.line(", ".join(words) + reason + ".", 600)
+        found.append((Piece(placed[:1].upper() + placed[1:]),))
     return tuple(found)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from debug_spyre.core.evidence import Outcome
+from debug_spyre.core.triage.parameters import features
 from debug_spyre.core.view.frame import BAD
 from debug_spyre.core.view.nodeids import split
 from debug_spyre.core.view.pictures import Picture, Shape, bars, crosses, num, path, text
@@ -37,7 +38,12 @@ def cells(before: Mapping[str, Outcome], after: Mapping[str, Outcome]) -> tuple[
 
 
 def strip_picture(
-    seen: Sequence[Cell], say: Callable[[object], str], *, before: Piece | None, after: Piece | None
+    seen: Sequence[Cell],
+    say: Callable[[object], str],
+    *,
+    before: Piece | None,
+    after: Piece | None,
+    parameter: str | None = None,
 ) -> Picture | None:
     """One strip up to 120 tests, one a file up to 1,000; None beyond that: counts a function say more."""
     if not seen or len(seen) > MOST_CELLS:
@@ -51,6 +57,9 @@ def strip_picture(
     for row in rows:
         shapes += _row(row, y, rows_after)
         y += 88 if rows_after else 52
+        axis = _axis(row, y, parameter) if parameter else []
+        shapes += axis
+        y += 18 if axis else 0
     caption = [
         Piece("One column is one test, in the matrix's order.", "strong"),
         Piece(
@@ -89,10 +98,44 @@ def _by_file(tests: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
     return list(found.items())
 
 
-def _row(files: list[tuple[str, list[Cell]]], y: float, rows_after: bool) -> list[Shape]:
-    total = sum(len(found) for _, found in files)
+def _layout(files: list[tuple[str, list[Cell]]]) -> tuple[float, float]:
+    """(width of a column with its gap, gap between files)."""
     gap = 14.0
-    step = min(15.0, (WIDTH - LABEL - gap * (len(files) - 1)) / total)
+    total = sum(len(found) for _, found in files)
+    return min(15.0, (WIDTH - LABEL - gap * (len(files) - 1)) / total), gap
+
+
+def _axis(files: list[tuple[str, list[Cell]]], y: float, parameter: str) -> list[Shape]:
+    """The values of the separating parameter under the columns, where equal ones stand together; bold where all fail."""
+    step, gap = _layout(files)
+    shapes: list[Shape] = []
+    x = float(LABEL)
+    for _, found in files:
+        start = 0
+        values = [features(cell.nodeid).get(parameter) for cell in found]
+        for index in range(1, len(found) + 1):
+            if index < len(found) and values[index] == values[start]:
+                continue
+            words = _value(values[start])
+            width = (index - start) * step
+            if values[start] is not None and len(words) * 6.6 <= width + 2:
+                failing = all(cell.before in BAD for cell in found[start:index])
+                left = x + start * step
+                shapes.append(path("ax" if failing else "ln2", f"M{num(left)} {num(y - 1)}H{num(left + width - 3)}"))
+                shapes.append(text("lane c" if failing else "t3 c", left + (width - 3) / 2, y + 13, words))
+            start = index
+        x += len(found) * step + gap
+    if shapes:
+        shapes.append(text("t3", 0, y + 13, parameter if len(parameter) <= 11 else parameter[:10] + "…"))
+    return shapes
+
+
+def _value(value: str | float | None) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value or "")
+
+
+def _row(files: list[tuple[str, list[Cell]]], y: float, rows_after: bool) -> list[Shape]:
+    step, gap = _layout(files)
     width = max(step - max(min(3.0, step * 0.25), 0.4), 0.6)
     shapes = [text("lab", 0, y + 38, "before")]
     if rows_after:

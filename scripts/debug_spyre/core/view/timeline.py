@@ -48,8 +48,9 @@ def timeline_picture(frame: Frame) -> Picture | None:
     for index, lane in enumerate(lanes):
         shapes += _lane(frame, lane, TOP + LANE * index)
     place = {(lane.number if lane else None): TOP + LANE * i for i, lane in enumerate(lanes)}
+    known = {row.number for row in session.hypotheses}
     for bar in shown:
-        y = place.get(bar.run.hypothesis, place.get(None))
+        y = place.get(bar.run.hypothesis if bar.run.hypothesis in known else None)  # a row left out has no lane
         if y is not None:
             shapes.append(_drawn(frame, bar, scale, y))
     shapes += _edits(frame, [b.run for b in shown], scale, TOP + LANE * len(lanes))

@@ -101,10 +101,21 @@ def validation(frame: Frame) -> ValidationView:
         more_functions=more,
         matrix_total=len(matrix),
         strip=strip_picture(
-            matrix, frame.say, before=_piece(frame, columns[2]), after=_piece(frame, columns[3]) if after else None
+            matrix,
+            frame.say,
+            before=_piece(frame, columns[2]),
+            after=_piece(frame, columns[3]) if after else None,
+            parameter=_separator(frame),
         ),
         said=matrix_words(frame, record.matrix) if record and record.matrix else (),
     )
+
+
+def _separator(frame: Frame) -> str | None:
+    """The parameter that tells the failing tests from the passing ones."""
+    separators = (frame.session.cluster or {}).get("separators") or ()
+    name = separators[0].get("parameter") if separators and isinstance(separators[0], dict) else None
+    return frame.line(name, 40) if isinstance(name, str) else None
 
 
 def _piece(frame: Frame, run: Run | None) -> Piece | None:
