@@ -5,28 +5,18 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from debug_spyre.core import events as ev
-from debug_spyre.core import queue
-from debug_spyre.core.claim import shell_word
+from debug_spyre.core import queue, queue_words
 from debug_spyre.core.errors import BadInputError, RefusedError, UsageError
-from debug_spyre.core.evidence import Evidence
 from debug_spyre.core.fold import fold
-from debug_spyre.core.session import Hypothesis, Run, Session
-from debug_spyre.core.words import BASELINE, FULL_MATRIX, VERDICTS, HypothesisStatus
-from debug_spyre.edge.kept import load_evidence
+from debug_spyre.core.session import Session
+from debug_spyre.core.words import VERDICTS
 from debug_spyre.edge.workspace import Folder, load_session
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb
-
-if TYPE_CHECKING:
-    from debug_spyre.core.seeds import Seed, Situation
-
-WIDTH = 96
-MOST_COMMAND = 400
-SHOWN = 8
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -86,33 +76,38 @@ def _add(args: Namespace) -> int:
             )
         ]
 
-    return _change(args, row, lambda s: [f"row {s.hypotheses[-1].number} queued", _place(s, s.hypotheses[-1])])
+    return _change(
+        args, row, lambda s: [f"row {s.hypotheses[-1].number} queued", queue_words.place_in_rank(s, s.hypotheses[-1])]
+    )
 
 
 def _seed(args: Namespace) -> int:
     from debug_spyre.core.seeds import seeds
+    from debug_spyre.edge.situations import situation
 
     folder = the_session(args)
     session = load_session(folder)
     queue.check_open(session)
-    proposed = seeds(_situation(folder, session))
+    proposed = seeds(situation(folder, session))
     if args.dry_run:
-        lines = [_say_seed(seed) for seed in proposed] or ["the evidence supports nothing"]
-        answer(lines, {"session": folder.stem, "seeds": [_seed_json(s) for s in proposed]}, as_json=args.json)
+        lines = [queue_words.say_seed(seed) for seed in proposed] or ["the evidence supports nothing"]
+        answer(
+            lines, {"session": folder.stem, "seeds": [queue_words.seed_json(s) for s in proposed]}, as_json=args.json
+        )
         return 0
 
     def rows(now: Session) -> list[ev.Event]:
         number, known = queue.next_number(now), {h.text for h in now.hypotheses}
         fresh = [seed for seed in proposed if seed.text not in known]
-        return [_seed_event(seed, number + i) for i, seed in enumerate(fresh)]
+        return [queue_words.seed_event(seed, number + i) for i, seed in enumerate(fresh)]
 
     before = len(session.hypotheses)
-    return _change(args, rows, lambda s: _say_seeded(s, len(s.hypotheses) - before), folder=folder)
+    return _change(args, rows, lambda s: queue_words.say_seeded(s, len(s.hypotheses) - before), folder=folder)
 
 
 def _start(args: Namespace) -> int:
     def begin(session: Session) -> list[ev.Event]:
-        number = args.number if args.number is not None else _first(session)
+        number = args.number if args.number is not None else queue_words.first_in_rank(session)
         row = queue.row_of(session, number)
         queue.check_start(session, row)
         command = (args.command or row.test).strip()
@@ -122,7 +117,10 @@ def _start(args: Namespace) -> int:
         row = session.in_progress
         if row is None:
             return ["no row is in progress"]
-        return [_clip(f"row {row.number} in progress: {row.text}"), _clip(f"  next: {row.command}", MOST_COMMAND)]
+        return [
+            queue_words.clip(f"row {row.number} in progress: {row.text}"),
+            queue_words.clip(f"  next: {row.command}", queue_words.MOST_COMMAND),
+        ]
 
     code = _change(args, begin, says)
     rows = len(load_session(the_session(args)).hypotheses)
@@ -152,7 +150,7 @@ def _conclude(args: Namespace) -> int:
     def says(session: Session) -> list[str]:
         row = queue.row_of(session, args.number)
         shown = f" ({', '.join(row.runs)})" if row.runs else ""
-        return [f"row {row.number} {row.status}{shown}", *_following(session)]
+        return [f"row {row.number} {row.status}{shown}", *queue_words.following(session)]
 
     folder.journal.append_with(end)
     return _finish(args, folder, says)
@@ -169,15 +167,17 @@ def _drop(args: Namespace) -> int:
             raise RefusedError(f"row {row.number} is {row.status} already", next="debug-spyre hypothesis list")
         return [ev.HypothesisDropped(number=row.number, reason=args.reason.strip())]
 
-    return _change(args, off, lambda s: [f"row {args.number} dropped", *_following(s)])
+    return _change(args, off, lambda s: [f"row {args.number} dropped", *queue_words.following(s)])
 
 
 def _list(args: Namespace) -> int:
     folder = the_session(args)
     session = load_session(folder)
     rows = queue.in_order(session.hypotheses)
-    lines = [_say_row(row) for row in rows] or ["the queue is empty", "  next: debug-spyre hypothesis seed"]
-    answer([*lines, *(_following(session) if rows else [])], _json(folder, session), as_json=args.json)
+    lines = [queue_words.say_row(row) for row in rows] or ["the queue is empty", "  next: debug-spyre hypothesis seed"]
+    answer(
+        [*lines, *(queue_words.following(session) if rows else [])], queue_words.queue_json(session), as_json=args.json
+    )
     return 0
 
 
@@ -194,96 +194,8 @@ def _change(args: Namespace, make: Any, says: Any, *, folder: Folder | None = No
 def _finish(args: Namespace, folder: Folder, says: Any) -> int:
     session = load_session(folder)
     after_change(folder)
-    answer(says(session), _json(folder, session), as_json=args.json)
+    answer(says(session), queue_words.queue_json(session), as_json=args.json)
     return 0
-
-
-def _json(folder: Folder, session: Session) -> dict[str, Any]:
-    return {
-        "session": folder.stem,
-        "status": str(session.status),
-        "hypotheses": [
-            {
-                "number": row.number,
-                "text": row.text,
-                "test": row.test,
-                "class": row.test_class,
-                "cost_seconds": row.cost_seconds,
-                "confidence": row.confidence,
-                "reason": row.reason,
-                "origin": row.origin,
-                "status": str(row.status),
-                "command": row.command,
-                "outcome": row.outcome,
-                "excerpt": list(row.excerpt),
-                "runs": list(row.runs),
-            }
-            for row in queue.in_order(session.hypotheses)
-        ],
-        "nothing_explains": queue.nothing_explains(session),
-    }
-
-
-def _situation(folder: Folder, session: Session) -> Situation:
-    from debug_spyre.core.seeds import Situation
-
-    alone = session.last_run(BASELINE)
-    wide = session.last_run(FULL_MATRIX)
-    kept = load_evidence(folder, [run for run in (alone, wide) if run])
-    first = kept.get(alone.id) if alone else None
-    second = kept.get(wide.id) if wide else None
-    evidence = first or second
-    if evidence is None:
-        raise RefusedError(
-            "there is no evidence yet to propose from",
-            next=f"debug-spyre run --as baseline {shell_word(session.probe or 'NODEID')}",
-        )
-    members = tuple(m.nodeid for m in session.members)
-    probe = session.probe or (members[0] if members else "NODEID")
-    return Situation(
-        evidence=evidence,
-        probe=probe,
-        members=members,
-        cluster=session.cluster or {},
-        matrix=second,
-        **_cost(probe, (alone, first), (wide, second)),
-    )
-
-
-def _cost(probe: str, *measured: tuple[Run | None, Evidence | None]) -> dict[str, Any]:
-    """What the probe takes, and a session besides: from the first run that says it."""
-    for run, evidence in measured:
-        if run is None or evidence is None or run.seconds is None:
-            continue
-        took = {test.nodeid: test.seconds or 0.0 for test in evidence.tests}
-        if probe in took:
-            return {"seconds": took[probe], "startup": max(run.seconds - sum(took.values()), 0.0)}
-    return {}
-
-
-def _seed_event(seed: Seed, number: int) -> ev.HypothesisAdded:
-    return ev.HypothesisAdded(
-        number=number,
-        text=seed.text,
-        test=seed.test,
-        test_class=seed.test_class,
-        cost_seconds=seed.cost_seconds,
-        confidence=seed.confidence,
-        reason=seed.reason,
-        origin="seed",
-    )
-
-
-def _seed_json(seed: Seed) -> dict[str, Any]:
-    return {
-        "rule": seed.rule,
-        "text": seed.text,
-        "test": seed.test,
-        "class": seed.test_class,
-        "cost_seconds": seed.cost_seconds,
-        "confidence": seed.confidence,
-        "reason": seed.reason,
-    }
 
 
 def _excerpt(args: Namespace, folder: Folder, session: Session, runs: Sequence[str]) -> Sequence[str]:
@@ -316,64 +228,6 @@ def _lines_of(args: Namespace, folder: Folder, session: Session, runs: Sequence[
     if not found:
         raise UsageError(f"{Path(path).name} has no line {begin}", next="debug-spyre hypothesis conclude --help")
     return found
-
-
-def _first(session: Session) -> int:
-    rows = queue.in_order(session.queued)
-    if not rows:
-        raise RefusedError("no row is queued", next="debug-spyre hypothesis add TEXT --test COMMAND")
-    return rows[0].number
-
-
-def _following(session: Session) -> list[str]:
-    if queue.nothing_explains(session):
-        return [
-            "every row is tested and none explains the failure: name the next tier (instrument torch-spyre, escalate)",
-            "  next: debug-spyre hypothesis add TEXT --test COMMAND, or debug-spyre close blocked --next TEXT",
-        ]
-    row = session.in_progress
-    if row is not None:
-        return [_clip(f"  next: {row.command or row.test}", MOST_COMMAND)]
-    if session.queued:
-        return [f"  next: debug-spyre hypothesis start {_first(session)}"]
-    if not session.hypotheses:
-        return ["  next: debug-spyre hypothesis seed"]
-    judged = session.validation is not None
-    return ["  next: debug-spyre close resolved --check" if judged else "  next: debug-spyre validate"]
-
-
-def _say_row(row: Hypothesis) -> str:
-    if row.is_concluded:
-        return _clip(f"{row.number:>3} {row.status}: {row.text} -- {row.outcome}")
-    cost = "?" if row.cost_seconds is None else f"{row.cost_seconds:g} s"
-    mark = "> " if row.status is HypothesisStatus.IN_PROGRESS else ""
-    return _clip(f"{row.number:>3} {mark}{row.confidence}, {row.test_class}, {cost}: {row.text}")
-
-
-def _say_seed(seed: Seed) -> str:
-    cost = "?" if seed.cost_seconds is None else f"{seed.cost_seconds:g} s"
-    return f"{_clip(f'{seed.confidence}, {seed.test_class}, {cost}: {seed.text}')}\n    {_clip(seed.reason)}\n    {seed.test}"
-
-
-def _say_seeded(session: Session, added: int) -> list[str]:
-    if not added:
-        return ["nothing new: the queue has what the evidence supports", *_following(session)]
-    rows = queue.in_order(session.queued)
-    lines = [f"{added} rows queued, in this order:", *(_clip(_say_row(row), 68) for row in rows[:5])]
-    if len(rows) > 5:
-        lines.append(f"    and {len(rows) - 5} more (debug-spyre hypothesis list)")
-    return [*lines, *_following(session)]
-
-
-def _place(session: Session, row: Hypothesis) -> str:
-    rows = queue.in_order(session.queued)
-    at = [r.number for r in rows].index(row.number) + 1
-    return f"  {at} of {len(rows)} in rank" if len(rows) > 1 else "  it is the only one: write down the others too"
-
-
-def _clip(text: str, width: int = WIDTH) -> str:
-    flat = text[: len(text) - len(text.lstrip())] + " ".join(text.split())
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
 VERBS = {

@@ -1,0 +1,139 @@
+"""The queue in words and as JSON: short lines for people and agents, the whole of it for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from debug_spyre.core import queue
+from debug_spyre.core.errors import RefusedError
+from debug_spyre.core.session import Hypothesis, Session
+from debug_spyre.core.words import HypothesisStatus
+
+if TYPE_CHECKING:
+    from debug_spyre.core.seeds import Seed
+
+WIDTH = 96
+MOST_COMMAND = 400
+
+
+def first_in_rank(session: Session) -> int:
+    """The queued row to test first.
+
+    Raises:
+        RefusedError: none is queued.
+    """
+    rows = queue.in_order(session.queued)
+    if not rows:
+        raise RefusedError("no row is queued", next="debug-spyre hypothesis add TEXT --test COMMAND")
+    return rows[0].number
+
+
+def following(session: Session) -> list[str]:
+    """What comes next, or that the next tier is due."""
+    if queue.nothing_explains(session):
+        return [
+            "every row is tested and none explains the failure: name the next tier (instrument torch-spyre, escalate)",
+            "  next: debug-spyre hypothesis add TEXT --test COMMAND, or debug-spyre close blocked --next TEXT",
+        ]
+    row = session.in_progress
+    if row is not None:
+        return [clip(f"  next: {row.command or row.test}", MOST_COMMAND)]
+    if session.queued:
+        return [f"  next: debug-spyre hypothesis start {first_in_rank(session)}"]
+    if not session.hypotheses:
+        return ["  next: debug-spyre hypothesis seed"]
+    judged = session.validation is not None
+    return ["  next: debug-spyre close resolved --check" if judged else "  next: debug-spyre validate"]
+
+
+def say_row(row: Hypothesis) -> str:
+    """One row in one line."""
+    if row.is_concluded:
+        return clip(f"{row.number:>3} {row.status}: {row.text} -- {row.outcome}")
+    cost = "?" if row.cost_seconds is None else f"{row.cost_seconds:g} s"
+    mark = "> " if row.status is HypothesisStatus.IN_PROGRESS else ""
+    return clip(f"{row.number:>3} {mark}{row.confidence}, {row.test_class}, {cost}: {row.text}")
+
+
+def say_seed(seed: Seed) -> str:
+    """A proposed row: rank, reason, command."""
+    cost = "?" if seed.cost_seconds is None else f"{seed.cost_seconds:g} s"
+    return f"{clip(f'{seed.confidence}, {seed.test_class}, {cost}: {seed.text}')}\n    {clip(seed.reason)}\n    {seed.test}"
+
+
+def say_seeded(session: Session, added: int) -> list[str]:
+    """What was queued, the first five rows in order."""
+    if not added:
+        return ["nothing new: the queue has what the evidence supports", *following(session)]
+    rows = queue.in_order(session.queued)
+    lines = [f"{added} rows queued, in this order:", *(clip(say_row(row), 68) for row in rows[:5])]
+    if len(rows) > 5:
+        lines.append(f"    and {len(rows) - 5} more (debug-spyre hypothesis list)")
+    return [*lines, *following(session)]
+
+
+def place_in_rank(session: Session, row: Hypothesis) -> str:
+    """Where a new row stands among the queued ones."""
+    rows = queue.in_order(session.queued)
+    at = [r.number for r in rows].index(row.number) + 1
+    return f"  {at} of {len(rows)} in rank" if len(rows) > 1 else "  it is the only one: write down the others too"
+
+
+def seed_event(seed: Seed, number: int) -> HypothesisAdded:
+    """The proposed row as an event."""
+    return HypothesisAdded(
+        number=number,
+        text=seed.text,
+        test=seed.test,
+        test_class=seed.test_class,
+        cost_seconds=seed.cost_seconds,
+        confidence=seed.confidence,
+        reason=seed.reason,
+        origin="seed",
+    )
+
+
+def seed_json(seed: Seed) -> dict[str, Any]:
+    """The proposed row for programs."""
+    return {
+        "rule": seed.rule,
+        "text": seed.text,
+        "test": seed.test,
+        "class": seed.test_class,
+        "cost_seconds": seed.cost_seconds,
+        "confidence": seed.confidence,
+        "reason": seed.reason,
+    }
+
+
+def queue_json(session: Session) -> dict[str, Any]:
+    """The whole queue for programs."""
+    return {
+        "session": session.stem,
+        "status": str(session.status),
+        "hypotheses": [
+            {
+                "number": row.number,
+                "text": row.text,
+                "test": row.test,
+                "class": row.test_class,
+                "cost_seconds": row.cost_seconds,
+                "confidence": row.confidence,
+                "reason": row.reason,
+                "origin": row.origin,
+                "status": str(row.status),
+                "command": row.command,
+                "outcome": row.outcome,
+                "excerpt": list(row.excerpt),
+                "runs": list(row.runs),
+            }
+            for row in queue.in_order(session.hypotheses)
+        ],
+        "nothing_explains": queue.nothing_explains(session),
+    }
+
+
+def clip(text: str, width: int = WIDTH) -> str:
+    """One line of at most `width` characters; a cut shows as an ellipsis."""
+    flat = text[: len(text) - len(text.lstrip())] + " ".join(text.split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"

@@ -1,0 +1,54 @@
+"""What the starter set of hypotheses is proposed from: the session's baseline and matrix, as far as they were kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from debug_spyre.core.claim import shell_word
+from debug_spyre.core.errors import RefusedError
+from debug_spyre.core.evidence import Evidence
+from debug_spyre.core.seeds import Situation
+from debug_spyre.core.session import Run, Session
+from debug_spyre.core.words import BASELINE, FULL_MATRIX
+from debug_spyre.edge.kept import load_evidence
+from debug_spyre.edge.workspace import Folder
+
+
+def situation(folder: Folder, session: Session) -> Situation:
+    """Baseline and matrix of the session.
+
+    Raises:
+        RefusedError: neither was kept.
+    """
+    alone = session.last_run(BASELINE)
+    wide = session.last_run(FULL_MATRIX)
+    kept = load_evidence(folder, [run for run in (alone, wide) if run])
+    first = kept.get(alone.id) if alone else None
+    second = kept.get(wide.id) if wide else None
+    evidence = first or second
+    if evidence is None:
+        raise RefusedError(
+            "there is no evidence yet to propose from",
+            next=f"debug-spyre run --as baseline {shell_word(session.probe or 'NODEID')}",
+        )
+    members = tuple(m.nodeid for m in session.members)
+    probe = session.probe or (members[0] if members else "NODEID")
+    return Situation(
+        evidence=evidence,
+        probe=probe,
+        members=members,
+        cluster=session.cluster or {},
+        matrix=second,
+        **_cost(probe, (alone, first), (wide, second)),
+    )
+
+
+def _cost(probe: str, *measured: tuple[Run | None, Evidence | None]) -> dict[str, Any]:
+    """What the probe takes, and a session besides: from the first run that says it."""
+    for run, evidence in measured:
+        if run is None or evidence is None or run.seconds is None:
+            continue
+        took = {test.nodeid: test.seconds or 0.0 for test in evidence.tests}
+        if probe in took:
+            return {"seconds": took[probe], "startup": max(run.seconds - sum(took.values()), 0.0)}
+    return {}
