@@ -441,3 +441,14 @@ def test_the_newest_layout_as_a_whole_leaves_nothing_open(name, verdicts, readin
     read = reading(NEWER)
     assert read.surface.unresolved == ()
     assert read.verdicts(name) == verdicts, [read(name).summary.eager.why, read(name).summary.compiled.why]
+
+
+def test_a_package_that_would_never_end_is_given_up_and_said(reading):
+    text = "import torch\n" + "".join(
+        f"def f{n}(x):\n    register_torch_compile_kernel(x)\n"
+        + "".join(f"    f{(n + k) % 9}(x)\n" for k in range(1, 6))
+        for n in range(9)
+    )
+    read = reading({"ops/a.py": text + "f0([torch.ops.aten.mm])\n", "ops/b.py": "import torch\n"})
+    assert any("too much to follow" in warning for warning in read.surface.warnings)
+    assert ("aten.mm", "ops/a.py", text.count("\n") + 1) in read.sites()

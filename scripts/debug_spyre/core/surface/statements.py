@@ -34,7 +34,7 @@ def run_statements(body: list[ast.stmt], scope: Scope, module: Module) -> list[V
     returned: list[Value] = []
     for statement in body:
         step = _STEPS.get(type(statement))
-        if step is not None:
+        if step is not None and module.package.goes_on(module, statement):
             returned += step(statement, scope, module) or []
     return returned
 
