@@ -23,7 +23,7 @@ TEXTS = sorted(p for p in SAMPLES.glob("*.txt"))
 PLAIN = [p for p in TEXTS if not p.stem.startswith(("gha", "gh-cli", "jenkins"))]
 WRAPPERS = (wrappers.github, wrappers.github_cli, wrappers.jenkins, wrappers.crlf, wrappers.coloured)
 COMPARED = ("nodeid", "phase", "kind", "stage", "tags", "severity", "error_class", "inner_class", "message", "mismatched", "total",
-            "max_abs", "max_rel", "innermost_frame", "backend_frame", "rule", "cause")  # fmt: skip
+            "max_abs", "max_rel", "innermost_frame", "backend_frame", "rule", "key", "cause")  # fmt: skip
 
 
 def fuzz(examples):

@@ -93,13 +93,13 @@ def test_the_backends_last_words_stand_in_the_captured_text():
     failure = failure_of(command, captured=["  what():  DtException: Illegal ddl, file /p/ddl.cpp line 1142"])
     assert failure.kind is Kind.COMPILE
     assert failure.inner_class == "CalledProcessError"
-    assert failure.cause.startswith("Illegal ddl")
+    assert failure.cause.startswith("DtException: Illegal ddl")
 
 
 def test_the_problem_block_of_a_long_message_is_the_cause():
     text = "NotImplementedError: buf1 (Pointwise): no mechanism to resolve stick incompatibility\n  Inputs:\n    buf0\n  Problem:\n    buf0 --> Out: No mechanism to gather"
     failure = failure_of(text)
-    assert failure.cause == "buf0 --> Out: No mechanism to gather"
+    assert failure.cause == failure.key == "buf0 --> Out: No mechanism to gather"
     assert failure.stage is Stage.LAYOUT
 
 
@@ -132,7 +132,7 @@ def test_the_users_rules_come_first_and_are_shown(tmp_path):
     path = tmp_path / "rules.toml"
     path.write_text(RULE)
     failure = failure_of("LookupError: the purple elephant", rules=all_rules(path))
-    assert (failure.rule, failure.stage, failure.tags, failure.cause) == (
+    assert (failure.rule, failure.stage, failure.tags, failure.key) == (
         "elephant",
         Stage.ENVIRONMENT,
         ("known",),

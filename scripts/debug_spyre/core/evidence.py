@@ -83,6 +83,7 @@ class Failure:
     line: int | None = None  # line in `source`
     rule: str | None = None  # id of the classification rule that matched
     pattern: str | None = None  # compare's pattern in words, where tensors were kept
+    key: str | None = None  # what tells two causes that the same rule matched apart
     cause: str | None = None  # the decisive text: of the innermost error, or of what was captured beside it
 
 

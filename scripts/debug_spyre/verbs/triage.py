@@ -20,6 +20,7 @@ from debug_spyre.core.words import RunStatus
 from debug_spyre.edge.earlier import earlier_clusters
 from debug_spyre.edge.logs_reader import read_logs
 from debug_spyre.edge.rules_file import all_rules
+from debug_spyre.edge.parameter_sources import parameter_names
 from debug_spyre.edge.workspace import find_checkout
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
@@ -53,8 +54,9 @@ def _triage(args: Namespace) -> int:
             f"--from reads logs and runs nothing, so {shlex.join(args.pytest_args)} has no meaning",
             next="debug-spyre triage --from FILE...",
         )
-    evidence = read_logs([Path(p) for p in args.logs], checkout=_checkout(), rules=rules)
-    triage = _compared(Triage(evidence, group(evidence)), args, rules)
+    checkout = _checkout()
+    evidence = read_logs([Path(p) for p in args.logs], checkout=checkout, rules=rules)
+    triage = _compared(_grouped(evidence, checkout), args, rules)
     logs = shlex.join(args.logs)
     _answer(args, triage, next_command=_open_command(triage, f" --from {logs}"), more={})
     return int(Exit.YES)
@@ -78,7 +80,7 @@ def _run(args: Namespace, rules: Sequence[Any]) -> int:
         return int(Exit.RUNNING)
     evidence = record.evidence or Evidence(sources=(str(record.output),), counts=None, complete=False)
     evidence = replace(evidence, warnings=tuple(dict.fromkeys((*evidence.warnings, *record.warnings))))
-    triage = _compared(Triage(evidence, group(evidence)), args, rules)
+    triage = _compared(_grouped(evidence, _checkout()), args, rules)
     kept = matrix_run.keep(matrix, triage)
     _answer(
         args,
@@ -92,6 +94,11 @@ def _run(args: Namespace, rules: Sequence[Any]) -> int:
         },
     )
     return _status(record.exit_status(), triage)
+
+
+def _grouped(evidence: Evidence, checkout: Path | None) -> Triage:
+    names = parameter_names((f.nodeid for f in evidence.failures), checkout)
+    return Triage(evidence, group(evidence, names=names))
 
 
 def _status(status: int, triage: Triage) -> int:

@@ -6,7 +6,7 @@ Deterministic: neither the order of the failures nor that of the tests changes c
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from debug_spyre.core.evidence import Cluster, Evidence, Failure, Kind, Outcome, Severity, Stage
@@ -25,15 +25,45 @@ _ORDER = {
 }
 
 
-def group(evidence: Evidence) -> tuple[Cluster, ...]:
-    """The clusters of a run's or log's failures, the one to start with first."""
-    by_signature: dict[str, list[Failure]] = defaultdict(list)
-    for failure in _one_each(evidence.failures):
-        by_signature[signature(failure)].append(failure)
+def group(evidence: Evidence, *, names: Mapping[str, Sequence[str]] | None = None) -> tuple[Cluster, ...]:
+    """The clusters of a run's or log's failures, the one to start with first.
+
+    `names` gives the parameters of a test function their names, where its source was at hand.
+    """
+    by_signature = _by_signature(evidence)
     folded = _fold(evidence, by_signature)
-    found = [_cluster(key, members, folded.get(key, ()), evidence) for key, members in by_signature.items()]
+    found = [
+        _cluster(key, members, folded.get(key, ()), evidence, names or {}) for key, members in by_signature.items()
+    ]
     found.sort(key=lambda c: (_rank(c), -len(c.nodeids), c.signature))
-    return tuple(replace(c, id=f"c{place}") for place, c in enumerate(_with_hidden(found, evidence), start=1))
+    named = _with_own_slugs(_with_hidden(found, evidence))
+    return tuple(replace(c, id=f"c{place}") for place, c in enumerate(named, start=1))
+
+
+def _by_signature(evidence: Evidence) -> dict[str, list[Failure]]:
+    """Exact signatures; tensors that show no pattern speak neither for nor against the one pattern of the others."""
+    found: dict[str, list[Failure]] = defaultdict(list)
+    patterns: dict[str, set[str]] = defaultdict(set)
+    for failure in _one_each(evidence.failures):
+        key = signature(failure)
+        found[key].append(failure)
+        if failure.pattern:
+            patterns[signature(replace(failure, pattern=None))].add(key)
+    for plain, keys in patterns.items():
+        if len(keys) == 1 and plain in found:
+            found[next(iter(keys))] += found.pop(plain)
+    return found
+
+
+def _with_own_slugs(clusters: list[Cluster]) -> list[Cluster]:
+    """No two clusters have one name."""
+    used: Counter[str] = Counter()
+    named = []
+    for cluster in clusters:
+        used[cluster.slug] += 1
+        number = used[cluster.slug]
+        named.append(cluster if number == 1 else replace(cluster, slug=f"{cluster.slug[:56]}-{number}"))
+    return named
 
 
 def _one_each(failures: Iterable[Failure]) -> list[Failure]:
@@ -65,14 +95,16 @@ def _after(failure: Failure, first: Failure) -> bool:
     return failure.source == first.source and (failure.line or 0) >= (first.line or 0)
 
 
-def _cluster(key: str, members: list[Failure], folded: Iterable[Failure], evidence: Evidence) -> Cluster:
+def _cluster(
+    key: str, members: list[Failure], folded: Iterable[Failure], evidence: Evidence, names: Mapping[str, Sequence[str]]
+) -> Cluster:
     members = sorted(members, key=lambda f: f.nodeid or "")
     own = [f.nodeid for f in members if f.nodeid is not None]
     consequences = sorted(f.nodeid for f in folded if f.nodeid is not None)
     stage = _stage(members)
     grade = Counter(f.severity for f in members if f.severity).most_common(1)
     worst = max(members, key=lambda f: (f.severity is Severity.STRUCTURAL, f.max_abs or 0.0, f.nodeid or ""))
-    told_apart = separators(own, evidence.tests)
+    told_apart = separators(own, evidence.tests, names)
     return Cluster(
         id="",
         slug=slug(members),

@@ -104,7 +104,8 @@ def judge(block: Block, *, source: str | None, kind: Kind | None = None, rules: 
         source=source,
         line=block.number or None,
         rule=verdict.rule.id if verdict.rule else None,
-        cause=(problem_block(inner_text or text) or verdict.key or cause or "")[:500] or None,
+        key=(problem_block(inner_text or text) or verdict.key or "")[:500] or None,
+        cause=(cause or "")[:1500] or None,
     )
 
 

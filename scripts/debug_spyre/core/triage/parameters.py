@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from debug_spyre.core.triage.nodeids import base_and_parameters
 
@@ -28,19 +29,20 @@ def components(parameters: str) -> list[str]:
     return merged
 
 
-def features(nodeid: str) -> dict[str, Value]:
-    """Named values of one test."""
+def features(nodeid: str, names: Sequence[str] = ()) -> dict[str, Value]:
+    """Named values of one test; a parameter without a name is called by its place in the id."""
     parameters = base_and_parameters(nodeid)[1]
     if parameters is None:
         return {}
     found: dict[str, Value] = {}
-    for place, part in enumerate(components(parameters), start=1):
-        _one(found, part, place)
+    parts = components(parameters)
+    for place, part in enumerate(parts):
+        named = place < len(names) <= len(parts)
+        _one(found, part, names[place] if named else f"parameter {place + 1}")
     return found
 
 
-def _one(found: dict[str, Value], part: str, place: int) -> None:
-    name = f"parameter {place}"
+def _one(found: dict[str, Value], part: str, name: str) -> None:
     if _NUMBER.fullmatch(part):
         found[name] = float(part)
         return

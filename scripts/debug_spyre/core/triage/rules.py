@@ -108,6 +108,13 @@ ENVIRONMENT_RULES = (
         tags=("import",),
     ),
     _rule(
+        "backend-load",
+        ENV,
+        "the backend extension does not load: its own error stands in the chain above, or comes with TORCH_DEVICE_BACKEND_AUTOLOAD=0",
+        "RuntimeError: Failed to load the backend extension: torch_spyre.",
+        r"Failed to load the backend extension: (?P<key>\w+)",
+    ),
+    _rule(
         "network",
         ENV,
         "a download or a service was not reachable",
@@ -395,13 +402,13 @@ RULES: tuple[Rule, ...] = (
     *ENVIRONMENT_RULES[:4],
     *TEST_RULES,
     *RUNTIME_RULES,
-    ENVIRONMENT_RULES[4],
+    *ENVIRONMENT_RULES[4:7],
     *DISPATCH_RULES,
     *LAYOUT_RULES,
     *LOWERING_RULES,
     *CODEGEN_RULES,
     *DYNAMO_RULES,
-    *ENVIRONMENT_RULES[5:],
+    *ENVIRONMENT_RULES[7:],
     *LATE_RULES,
 )
 

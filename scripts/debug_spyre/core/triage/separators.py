@@ -5,7 +5,7 @@ A separator holds for every failing and no passing test of the same functions; w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from debug_spyre.core.evidence import Outcome, Separator, TestRecord
 from debug_spyre.core.triage.nodeids import base_and_parameters
@@ -16,16 +16,19 @@ MOST = 6
 _SHOWN = 8
 
 
-def separators(failing: Sequence[str], tests: Sequence[TestRecord]) -> tuple[Separator, ...]:
+def separators(
+    failing: Sequence[str], tests: Sequence[TestRecord], names: Mapping[str, Sequence[str]] | None = None
+) -> tuple[Separator, ...]:
     """At most six separators, the plainest first."""
     functions = {base_and_parameters(n)[0] for n in failing}
     passing = [t.nodeid for t in tests if t.outcome is Outcome.PASSED and base_and_parameters(t.nodeid)[0] in functions]
     if not failing or not passing or len(failing) + len(passing) < 3:
         return ()
-    bad, good = [features(n) for n in failing], [features(n) for n in passing]
-    names = [name for name in bad[0] if all(name in f for f in bad)]
+    known = names or {}
+    bad, good = ([features(n, known.get(base_and_parameters(n)[0], ())) for n in ids] for ids in (failing, passing))
+    shared = [name for name in bad[0] if all(name in f for f in bad)]
     found = []
-    for name in names:
+    for name in shared:
         here = [f[name] for f in bad]
         there = [f[name] for f in good if name in f]
         if not there:
@@ -59,16 +62,17 @@ def _tell_numbers(bad: list[float], good: list[float]) -> str | None:
     if set(bad) == {1.0} and min(good) > 1:
         return "= 1"
     several = len(set(bad)) + len(set(good)) >= 4
-    if several:
-        for divisor in _DIVISORS:
-            if all(v % divisor for v in bad) and not any(v % divisor for v in good):
-                return f"not a multiple of {divisor}"
-            if not any(v % divisor for v in bad) and all(v % divisor for v in good) and len(set(bad)) > 1:
-                return f"a multiple of {divisor}"
+    for divisor in _DIVISORS if several else ():
+        if all(v % divisor for v in bad) and not any(v % divisor for v in good):
+            return f"not a multiple of {divisor}"
+    single = len(set(bad)) == 1 and len(set(good)) == 1
     if min(bad) > max(good):
-        return f"= {show(bad[0])}" if len(set(bad)) == 1 and len(set(good)) == 1 else f">= {show(min(bad))}"
+        return f"= {show(bad[0])}" if single else f">= {show(min(bad))}"
     if max(bad) < min(good):
-        return f"= {show(bad[0])}" if len(set(bad)) == 1 and len(set(good)) == 1 else f"<= {show(max(bad))}"
+        return f"= {show(bad[0])}" if single else f"<= {show(max(bad))}"
+    for divisor in _DIVISORS if several and len(set(bad)) > 1 else ():
+        if not any(v % divisor for v in bad) and all(v % divisor for v in good):
+            return f"a multiple of {divisor}"
     return None
 
 

@@ -39,17 +39,20 @@ def signature(failure: Failure) -> str:
     """One line that is equal for failures of one cause, as far as the text tells."""
     parts = [VERSION, failure.kind.value]
     if failure.rule in STRONG:
-        parts += [failure.rule or "", normalise(failure.cause or "") if failure.rule != "card-busy" else ""]
+        parts += [
+            failure.rule or "",
+            normalise(failure.key or failure.cause or "") if failure.rule != "card-busy" else "",
+        ]
     elif failure.rule == "mocked-device":
         parts += [failure.rule]
     elif failure.kind is Kind.MISMATCH:
         parts += _of_mismatch(failure)
     elif failure.kind in {Kind.CRASH, Kind.TIMEOUT}:
         where = failure.backend_frame or failure.innermost_frame or ""
-        parts += [failure.error_class or "", where, failure.rule or "", normalise(failure.cause or "")]
+        parts += [failure.error_class or "", where, failure.rule or "", normalise(failure.key or failure.cause or "")]
     else:
         name = (failure.inner_class or failure.error_class or "").rsplit(".", 1)[-1]
-        parts += [name, failure.rule or "", normalise(failure.cause or failure.message or "")]
+        parts += [name, failure.rule or "", normalise(failure.key or failure.cause or failure.message or "")]
     if failure.pattern:
         parts.append(normalise(failure.pattern))
     return "|".join(parts)

@@ -57,9 +57,9 @@ def _what(failure: Failure) -> str:
             return "all-zero"
         return _GRADES.get(failure.severity, "mismatch") if failure.severity else "mismatch"
     if failure.rule == "fallback-as-error":
-        return f"falls back {failure.cause or ''}".replace("aten.", "").replace(".default", "")
-    if failure.rule in {"ras", "device-open", "dma-map"} and failure.cause:
-        return failure.cause.rsplit("::", 1)[-1]
+        return f"falls back {failure.key or ''}".replace("aten.", "").replace(".default", "")
+    if failure.rule in {"ras", "device-open", "dma-map"} and failure.key:
+        return failure.key.rsplit("::", 1)[-1]
     if failure.rule and failure.rule not in {"hang", "process-died", "backend-unsupported"}:
         return failure.rule
     return _SYMPTOMS[failure.kind]
