@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from debug_spyre.core import queue
 from debug_spyre.core.errors import RefusedError
+from debug_spyre.core.events import HypothesisAdded
 from debug_spyre.core.session import Hypothesis, Session
 from debug_spyre.core.words import HypothesisStatus
 
