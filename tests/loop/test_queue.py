@@ -313,6 +313,39 @@ def test_a_hostile_name_stays_one_word_of_the_command(hostile):
             assert probe in shlex.split(seed.test), seed.test
 
 
+def every_seed():
+    failures = (
+        mismatch(
+            pattern="period 64, transposed, overflow", max_abs=61000.0, severity=Severity.ACCUMULATION, stage=Stage.LAYOUT,
+            message="dtype int64 in aten.mm.out",
+        ),
+        Failure(PROBE, "call", Kind.COMPILE, severity=Severity.STRUCTURAL),
+        Failure(PROBE, "call", Kind.TIMEOUT, tags=("card-busy",), innermost_frame="attention.py:3"),
+    )  # fmt: skip
+    separators = [{"parameter": "hidden", "text": "t"}]
+    return proposed(*failures, fallbacks=(FALLBACK,), cluster={"separators": separators}, tensors=(("a.npy", "b.npy"),))
+
+
+def test_every_rule_can_speak_and_every_ready_command_is_one_that_its_verb_takes():
+    import shlex
+    from argparse import ArgumentParser
+
+    from debug_spyre.core.seed_rules import RULES
+    from debug_spyre.verbs import table
+
+    found = every_seed()
+    assert len(rules(found)) == len(RULES)
+    for seed in found:
+        program, name, *words = shlex.split(seed.test)
+        assert program == "debug-spyre"
+        verb = table.load(name)
+        parser = ArgumentParser(exit_on_error=False)
+        verb.add_arguments(parser)
+        _, left = parser.parse_known_args(words)
+        assert not [word for word in left if word.startswith("--")], seed.test
+        assert verb.rest or not left, seed.test
+
+
 def test_many_overloads_are_told_apart():
     found = proposed(mismatch(message="Could not run 'aten::mm.out' with arguments from the 'spyre' backend"))
     assert any("aten.mm.out" in s.text for s in found)

@@ -180,7 +180,7 @@ def _test_wrong(s: Situation) -> Iterable[Seed]:
     yield Seed(
         "test",
         "the test is wrong: its inputs, its reference or its tolerance",
-        s.verb("repro", "--cpu"),
+        s.verb("repro", "--cpu", "--test"),
         "probe",
         s.cost(2),
         "high" if blamed else "low",
