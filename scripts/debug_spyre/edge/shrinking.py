@@ -14,6 +14,7 @@ from debug_spyre.edge.trials import BudgetSpentError, Trials
 
 MOST_PLACES = 10
 MOST_TOGETHER = 4
+MOST_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,12 @@ class Shrinking:
     spent: bool = False
     say: Callable[[str], None] = lambda _text: None
 
-    def shows(self, calls: list[Call]) -> list[bool]:
-        """Whether each call shows the fault."""
-        answers = self.trials.evaluate([self.text(c) for c in calls])
-        return [_shows(a, self.fault) for a in answers]
+    def shows(self, calls: list[Call]) -> list[Call | None]:
+        """Of each call the form that shows the fault: as it is, or with other values; None where none does."""
+        forms = [shrink.variants(c) for c in calls]
+        answers = iter(self.trials.evaluate([self.text(f) for group in forms for f in group]))
+        shown = [[form for form in group if _shows(next(answers), self.fault)] for group in forms]
+        return [found[0] if found else None for found in shown]
 
     def text(self, call: Call) -> str:
         """The script of a candidate."""
@@ -51,44 +54,56 @@ class Shrinking:
         try:
             self._drop_prelude()
             self._simplify()
-            for _round in range(2):
-                before = self.call
-                self._sizes()
+            groups = self._groups()
+            for _round in range(MOST_ROUNDS):
+                for group in groups:
+                    self._smallest(group)
                 self._simplify()
-                if self.call == before:
+                if not self._is_smaller_possible(groups):
                     break
+            self._plain()
         except BudgetSpentError:
             self.spent = True
 
-    def _keep(self, text: str, call: Call, shown: bool) -> bool:
-        self.steps.append(Step(text, shown))
-        self.say(f"{'kept' if shown else 'dropped'}: {text}")
-        if shown:
-            self.call = call
-        return shown
+    def _keep(self, text: str, found: Call | None) -> bool:
+        self.steps.append(Step(text, found is not None))
+        self.say(f"{'dropped' if found is None else 'kept'}: {text}")
+        if found is not None:
+            self.call = found
+        return found is not None
 
     def _drop_prelude(self) -> None:
         for number in reversed(range(len(self.prelude))):
             whole = self.prelude
             self.prelude = whole[:number] + whole[number + 1 :]
             shown = self.shows([self.call])[0]
-            self.steps.append(Step(f"without the earlier call {whole[number].op}", shown))
-            if not shown:
+            self.steps.append(Step(f"without the earlier call {whole[number].op}", shown is not None))
+            if shown is None:
                 self.prelude = whole
 
     def _simplify(self) -> None:
-        tried = shrink.simplifications(self.call)
-        if not tried:
-            return
-        for (text, call), shown in zip(tried, self.shows([c for _, c in tried]), strict=True):
-            if shown and self.call not in [c for _, c in tried]:
-                self._keep(text, call, shown)
-            else:
-                self.steps.append(Step(text, False))
+        """Take the first simpler form that shows, until none does."""
+        while tried := shrink.simplifications(self.call):
+            found = self.shows([c for _, c in tried])
+            kept = next((n for n, call in enumerate(found) if call is not None), None)
+            for number, (text, _) in enumerate(tried):
+                if number != kept:
+                    self.steps.append(Step(text, False))
+            if kept is None:
+                return
+            self._keep(tried[kept][0], found[kept])
 
-    def _sizes(self) -> None:
-        for group in self._groups():
-            self._smallest(group)
+    def _plain(self) -> None:
+        simple = shrink.plain_values(self.call)
+        if simple is not None:
+            shown = _shows(self.trials.evaluate([self.text(simple)])[0], self.fault)
+            self._keep("ones for random numbers", simple if shown else None)
+
+    def _is_smaller_possible(self, groups: tuple[shrink.Group, ...]) -> bool:
+        """Whether one step down in any size still shows the fault, now that the others are small: one batch."""
+        sizes = shrink.places(self.call)
+        down = [shrink.resize(self.call, g, sizes[g[0]] - 1) for g in groups if g[0] in sizes and sizes[g[0]] > 1]
+        return bool(down) and any(found is not None for found in self.shows(down))
 
     def _groups(self) -> tuple[shrink.Group, ...]:
         every = [p for p, size in shrink.places(self.call).items() if size > 1][:MOST_PLACES]
@@ -104,7 +119,9 @@ class Shrinking:
         return shrink.candidate_groups(self.call, [tuple(every[n] for n in chosen) for chosen in legal])
 
     def _smallest(self, group: shrink.Group) -> None:
-        start = shrink.places(self.call)[group[0]]
+        start = shrink.places(self.call).get(group[0], 1)
+        if start <= 1:
+            return
         known: dict[int, bool] = {}
         base = self.call
         while True:
@@ -112,12 +129,12 @@ class Shrinking:
             if not batch:
                 break
             calls = [shrink.resize(base, group, size) for size in batch]
-            for size, call, shown in zip(batch, calls, self.shows(calls), strict=True):
-                known[size] = shown
-                if shown and size < shrink.places(self.call)[group[0]]:
-                    self._keep(f"{_say(group)} {size}", call, True)
+            for size, found in zip(batch, self.shows(calls), strict=True):
+                known[size] = found is not None
+                if found is not None and size < shrink.places(self.call)[group[0]]:
+                    self._keep(f"{_say(group)} {size}", found)
                 else:
-                    self.steps.append(Step(f"{_say(group)} {size}", shown))
+                    self.steps.append(Step(f"{_say(group)} {size}", found is not None))
         if known:
             self.thresholds[_say(group)] = shrink.threshold_in_words(known, start)
 

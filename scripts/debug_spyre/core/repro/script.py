@@ -211,6 +211,10 @@ def _filled(tensor: Tensor, shape: tuple[int, ...]) -> str:
         )
     if tensor.fill == "ones":
         return f"torch.ones({sizes}, {dtype})"
+    if tensor.fill == "last" and shape and shape[-1]:
+        return f"torch.zeros({sizes}, {dtype}).index_fill_(-1, torch.tensor({shape[-1] - 1}), 1)"
+    if tensor.fill == "last":
+        return f"torch.ones({sizes}, {dtype})"
     if tensor.fill == "arange":
         count = 1
         for size in shape:
