@@ -210,7 +210,12 @@ def same(one: Value, other: Value) -> bool:
 
 @visits(ast.IfExp)
 def _conditional(node: ast.IfExp, scope: Scope, module: Module) -> Value:
+    holds = decided(node.test, scope, module)
+    if holds is not None:
+        return evaluate(node.body if holds else node.orelse, scope, module)
     chosen, other = evaluate(node.body, scope, module), evaluate(node.orelse, scope, module)
+    if isinstance(chosen, Items) and isinstance(other, Items):
+        return Items([*chosen.values, *other.values], open=chosen.open or other.open, maybe=True)
     return other if isinstance(chosen, Unknown) else chosen
 
 

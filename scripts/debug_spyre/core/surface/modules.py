@@ -195,7 +195,9 @@ class Package:
         """Run a function of the package with these values; `given` None: with unknown parameters."""
         node, module = function.node, function.module
         if isinstance(node, ast.Lambda):
-            return Unknown()
+            inner = Scope(function.scope)
+            _bind_parameters(node, inner, function, given, named)
+            return evaluate(node.body, inner, module)
         text = module.text_of(node)
         wanted = INTERESTING.search(text) or (len(text) < 3000 and _NAMES_OPS.search(text))
         if self.depth >= DEEPEST or not wanted:
@@ -217,7 +219,7 @@ class Package:
 
 
 def _bind_parameters(
-    node: ast.FunctionDef | ast.AsyncFunctionDef,
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
     scope: Scope,
     function: Function,
     given: list[Value] | None,

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from debug_spyre.core.surface.evaluate import OP_ATTRIBUTES, attribute_of, evaluate, extend, iterated, same
-from debug_spyre.core.surface.values import Dotted, Items, Pairs, Plain, Scope, Unknown, Value, Why, Word
+from debug_spyre.core.surface.values import Dotted, Function, Items, Pairs, Plain, Scope, Unknown, Value, Why, Word
 
 if TYPE_CHECKING:
     from debug_spyre.core.surface.modules import Module
@@ -33,12 +33,27 @@ def call_builtin(name: str, node: ast.Call, scope: Scope, module: Module) -> Val
         return Pairs([(Word(k.arg, module.at(node)), evaluate(k.value, scope, module)) for k in node.keywords if k.arg])
     if name == "str" and len(arguments) == 1:
         return evaluate(arguments[0], scope, module)
+    if name in {"map", "filter"} and len(arguments) == 2:
+        return _mapped(name, arguments, scope, module)
     if name == "zip":
         columns = [iterated(evaluate(a, scope, module)) for a in arguments]
         return Items([Items(list(row)) for row in zip(*columns, strict=False)])
     if name == "enumerate" and arguments:
         return Items([Items([Plain(i), v]) for i, v in enumerate(iterated(evaluate(arguments[0], scope, module)))])
     return None
+
+
+def _mapped(name: str, arguments: list[ast.expr], scope: Scope, module: Module) -> Value:
+    function, over = evaluate(arguments[0], scope, module), evaluate(arguments[1], scope, module)
+    items = Items()
+    values = iterated(over, items)
+    if name == "filter":
+        items.values, items.maybe = values, True
+    elif isinstance(function, Function):
+        items.values = [module.package.apply(function, [value], {}) for value in values]
+    else:
+        items.values = [value if isinstance(value, Unknown) else Unknown() for value in values]
+    return items
 
 
 def call_method(base: Value, name: str, node: ast.Call, scope: Scope, module: Module) -> Value | None:

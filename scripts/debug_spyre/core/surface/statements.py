@@ -134,9 +134,13 @@ def _return(node: ast.Return, scope: Scope, module: Module) -> list[Value]:
 def _for(node: ast.For, scope: Scope, module: Module) -> list[Value]:
     returned: list[Value] = []
     spare = Items()
-    for value in iterated(evaluate(node.iter, scope, module), spare):
+    over = evaluate(node.iter, scope, module)
+    maybe = isinstance(over, Items) and over.maybe
+    module.package.recorder.conditions += maybe
+    for value in iterated(over, spare):
         bind(node.target, value, scope)
         returned += run_statements(node.body, scope, module)
+    module.package.recorder.conditions -= maybe
     if spare.open and module.is_interesting(node):
         module.package.recorder.unresolved.append(Unresolved(*module.at(node), module.lines[node.lineno - 1].strip()))
     return returned + run_statements(node.orelse, scope, module)

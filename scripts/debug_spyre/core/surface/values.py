@@ -61,6 +61,7 @@ class Items:
 
     values: list[Value] = field(default_factory=list)
     open: bool = False  # more may be in it than the text tells
+    maybe: bool = False  # what is in it depends on a condition that the text does not tell
 
 
 @dataclass(slots=True)
