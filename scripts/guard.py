@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
+NAME = "debug-spyre"  # how an agent types it; the hook puts the launcher's path in its place
 ALLOW, DENY, ASK = "allow", "deny", "ask"
 STRENGTH = {DENY: 3, ASK: 2, ALLOW: 1, None: 0}
 MAX_DEPTH = 6
@@ -509,9 +510,9 @@ class World:
 
     def is_ours(self, word: str) -> bool:
         """The word names the debug-spyre command: bare, or a path that leads to this skill's launcher."""
-        if word == "debug-spyre":
+        if word == NAME:
             return True
-        if os.path.basename(word) != "debug-spyre":
+        if os.path.basename(word) != NAME:
             return False
         real = self.real(word)
         if real == os.path.realpath(self.launcher):
@@ -606,14 +607,15 @@ def _checkout_of(start: str) -> str | None:
 
 
 class Finding:
-    """One judgement: verdict, the rule's id, and what to do instead."""
+    """One judgement: verdict, the rule's id, what to do instead; `command` where the call is to be spelled otherwise."""
 
-    __slots__ = ("reason", "rule", "verdict")
+    __slots__ = ("command", "reason", "rule", "verdict")
 
-    def __init__(self, verdict: str | None, rule: str = "", reason: str = "") -> None:
+    def __init__(self, verdict: str | None, rule: str = "", reason: str = "", command: str | None = None) -> None:
         self.verdict = verdict
         self.rule = rule
         self.reason = reason
+        self.command = command
 
 
 NOTHING = Finding(None)
@@ -644,7 +646,7 @@ def judge_question(world: World) -> Finding:
     """S5: while this client's session is open, nobody is asked which way to go."""
     if not any(client_of(data) == world.client for _, data in live_journals(world.logs())):
         return NOTHING
-    told = f"{world.launcher} hypothesis add 'TEXT' --test 'COMMAND'"
+    told = f"{NAME} hypothesis add 'TEXT' --test 'COMMAND'"
     return Finding(
         DENY,
         "S5",
@@ -683,7 +685,7 @@ def kept_file(path: str, world: World) -> Finding:
             return Finding(
                 ASK,
                 "P5",
-                f"{path} is inside an installed environment: invisible to git and gone with the next sync. To instrument torch-spyre write a standalone script instead: {world.launcher} save probe.py <<'EOF' ... EOF, then {world.launcher} exec -- python PATH",
+                f"{path} is inside an installed environment: invisible to git and gone with the next sync. To instrument torch-spyre write a standalone script instead: {NAME} save probe.py <<'EOF' ... EOF, then {NAME} exec -- python PATH",
             )
         if parts[-1] in LOCKED_DOWN:
             return Finding(ASK, "P4", f"a person confirms changes of {parts[-1]}")
@@ -715,7 +717,24 @@ def judge_shell(text: str, world: World, *, background: bool = False, depth: int
     best = strongest(findings)
     if best.verdict == ALLOW and (len(commands) != 1 or reader.joined or not is_simple(commands[0], world)):
         return substituted(commands, world) or NOTHING
+    if best.verdict == ALLOW and commands[0].words[0] == NAME:
+        return Finding(ALLOW, best.rule, best.reason, spelled_out(text, commands[0], world))
     return best
+
+
+def spelled_out(text: str, command: Command, world: World) -> str | None:
+    """The same call with the launcher's path in place of the bare name, which need not be on the PATH."""
+    at = text.find(NAME)
+    while at >= 0:
+        changed = text[:at] + quote(world.launcher) + text[at + len(NAME) :]
+        try:
+            again = Reader(changed).read()
+        except ShellError:
+            again = []
+        if len(again) == 1 and again[0].words == [world.launcher, *command.words[1:]]:
+            return changed if again[0].assigns == command.assigns else None
+        at = text.find(NAME, at + 1)
+    return None
 
 
 def substituted(commands: list[Command], world: World) -> Finding | None:
@@ -820,9 +839,9 @@ def judge_words(words: list[str], command: Command, world: World, *, background:
     if name in ("pip", "pip3") or name.startswith("pip3."):
         return judge_pip(rest)
     if name == "vllm":
-        return judge_vllm(words, world)
+        return judge_vllm(words)
     if name in ("torchrun", "accelerate", "deepspeed"):
-        return outside_the_lock(words, command, world, f"{name} starts Spyre-backed processes")
+        return outside_the_lock(words, command, f"{name} starts Spyre-backed processes")
     if name == "coverage" and rest[:1] == ["run"]:
         return judge_python(
             ["python", *(w for w in rest[1:] if not w.startswith("-") or w == "-m")], command, world, depth=depth
@@ -934,9 +953,8 @@ def with_env(command: Command) -> list[str]:
     return found
 
 
-def run_name(command: Command, world: World) -> list[str]:
+def run_name(command: Command) -> list[str]:
     """--as NAME where the output was to go to a file of that name."""
-    del world
     texts = [target for _, target in command.redirects] + list(command.words)
     for text in texts:
         stem = os.path.basename(text).partition(".")[0]
@@ -948,17 +966,13 @@ def run_name(command: Command, world: World) -> list[str]:
 def judge_pytest(arguments: list[str], command: Command, world: World) -> Finding:
     """H1 (and R3, R4): pytest runs under the lock."""
     if not world.is_spyre_place() or is_harmless_pytest(arguments):
-        return parallel(arguments, world) if world.is_spyre_place() else NOTHING
-    bad = judge_selection(arguments, world)
+        return parallel(arguments) if world.is_spyre_place() else NOTHING
+    bad = judge_selection(arguments)
     session = world.has_open_session()
     kept = clean_arguments(arguments)
-    ours = [
-        world.launcher,
-        "run" if session else "triage",
-        *(run_name(command, world) if session else []),
-        *with_env(command),
-        *kept,
-    ]
+    overrides = with_env(command)
+    verb = "run" if session or overrides else "triage"
+    ours = [NAME, verb, *(run_name(command) if session else []), *overrides, *kept]
     line = " ".join(quote(w) for w in ours)
     if bad.verdict:
         return Finding(DENY, bad.rule, f"{bad.reason}. And pytest meets the card, so it runs under the lock: {line}")
@@ -1008,7 +1022,7 @@ def is_broad_filter(text: str) -> bool:
     return action == "error" and category in ("UserWarning", "Warning", "builtins.UserWarning")
 
 
-def parallel(arguments: list[str], world: World) -> Finding:
+def parallel(arguments: list[str]) -> Finding:
     """H1: no xdist."""
     for at, word in enumerate(arguments):
         following = arguments[at + 1] if at + 1 < len(arguments) else ""
@@ -1026,12 +1040,12 @@ def parallel(arguments: list[str], world: World) -> Finding:
             return Finding(
                 DENY,
                 "H1",
-                f"xdist starts several processes on one card; run serially: {world.launcher} run {' '.join(quote(w) for w in clean_arguments(arguments))}",
+                f"xdist starts several processes on one card; run serially: {NAME} run {' '.join(quote(w) for w in clean_arguments(arguments))}",
             )
     return NOTHING
 
 
-def judge_selection(arguments: list[str], world: World) -> Finding:
+def judge_selection(arguments: list[str]) -> Finding:
     """R3, R4 and xdist: arguments that our own command refuses too."""
     for at, word in enumerate(arguments):
         following = arguments[at + 1] if at + 1 < len(arguments) else ""
@@ -1040,21 +1054,21 @@ def judge_selection(arguments: list[str], world: World) -> Finding:
             return Finding(
                 DENY,
                 "R3",
-                f"-k can't take ( = , or brackets ({expression!r}): list full node ids with {world.launcher} run --collect-only -q FILE and pass the ones you mean, in 'single quotes'",
+                f"-k can't take ( = , or brackets ({expression!r}): list full node ids with {NAME} run --collect-only -q FILE and pass the ones you mean, in 'single quotes'",
             )
         given = following if word in ("-W", "--pythonwarnings") else word[2:] if word.startswith("-W") else ""
         if given and is_broad_filter(given):
             return Finding(
                 DENY,
                 "R4",
-                f"-W {given} catches unrelated warnings too; the exact filter of the installed torch-spyre is: {world.launcher} run --fallback-as-error {' '.join(quote(w) for w in clean_arguments(arguments) if w != '--fallback-as-error')}",
+                f"-W {given} catches unrelated warnings too; the exact filter of the installed torch-spyre is: {NAME} run --fallback-as-error {' '.join(quote(w) for w in clean_arguments(arguments) if w != '--fallback-as-error')}",
             )
-    return parallel(arguments, world)
+    return parallel(arguments)
 
 
-def outside_the_lock(words: list[str], command: Command, world: World, why: str) -> Finding:
+def outside_the_lock(words: list[str], command: Command, why: str) -> Finding:
     """H1: any other command that meets the card."""
-    line = " ".join(quote(w) for w in [world.launcher, "exec", *with_env(command), "--", *words])
+    line = " ".join(quote(w) for w in [NAME, "exec", *with_env(command), "--", *words])
     return Finding(
         DENY, "H1", f"{why}, and the card takes one process at a time. Under the lock, with its output kept: {line}"
     )
@@ -1068,13 +1082,13 @@ def judge_python(words: list[str], command: Command, world: World, *, depth: int
         if option == "-m" and at + 1 < len(rest):
             return judge_module(rest[at + 1], rest[at + 2 :], words, command, world, depth=depth)
         if option == "-c" and at + 1 < len(rest):
-            return judge_program(rest[at + 1], "this program", words, command, world)
+            return judge_program(rest[at + 1], "this program", words, command)
         at += 2 if option in ("-W", "-X") else 1
     if at < len(rest) and rest[at] != "-":
         if os.path.basename(rest[at]) in ("pytest", "py.test"):
             return judge_pytest(rest[at + 1 :], command, world)
-        return judge_program(world.read(rest[at]), rest[at], words, command, world)
-    return judge_program(fed_to(command, world), "this program", words, command, world)
+        return judge_program(world.read(rest[at]), rest[at], words, command)
+    return judge_program(fed_to(command, world), "this program", words, command)
 
 
 def judge_module(
@@ -1093,11 +1107,11 @@ def judge_module(
             ["python", *(w for w in arguments[1:] if not w.startswith("-") or w == "-m")], command, world, depth=depth
         )
     if root in SPYRE_MODULES or module.startswith("torch.distributed"):
-        return outside_the_lock(words, command, world, f"{module} meets the card")
+        return outside_the_lock(words, command, f"{module} meets the card")
     return NOTHING
 
 
-def judge_program(text: str | None, what: str, words: list[str], command: Command, world: World) -> Finding:
+def judge_program(text: str | None, what: str, words: list[str], command: Command) -> Finding:
     """Python source: does it reach for the card, or write into the environment?"""
     if text is None:
         return NOTHING
@@ -1109,13 +1123,13 @@ def judge_program(text: str | None, what: str, words: list[str], command: Comman
     if reached is None:
         return NOTHING
     if what == "this program":
-        told = f"{world.launcher} save NAME.py <<'EOF' ... EOF, then {world.launcher} exec -- python PATH"
+        told = f"{NAME} save NAME.py <<'EOF' ... EOF, then {NAME} exec -- python PATH"
         return Finding(
             DENY,
             "H1",
             f"{what} {reached}, and the card takes one process at a time. Keep it and run it under the lock: {told}",
         )
-    return outside_the_lock(words, command, world, f"{what} {reached}")
+    return outside_the_lock(words, command, f"{what} {reached}")
 
 
 def reaches_card(text: str) -> str | None:
@@ -1144,10 +1158,10 @@ def reaches_card(text: str) -> str | None:
     return None
 
 
-def judge_vllm(words: list[str], world: World) -> Finding:
+def judge_vllm(words: list[str]) -> Finding:
     """The commands serve, bench and the rest that load a model."""
     if len(words) > 1 and words[1] in ("serve", "bench", "chat", "complete", "run-batch"):
-        return outside_the_lock(words, Command(), world, f"vllm {words[1]} meets the card")
+        return outside_the_lock(words, Command(), f"vllm {words[1]} meets the card")
     return NOTHING
 
 
@@ -1333,7 +1347,7 @@ def judge_plain(name: str, words: list[str], command: Command, world: World, *, 
         if text and text.startswith("#!"):
             first = text.splitlines()[0]
             if "python" in first:
-                return judge_program(text, words[0], words, command, world)
+                return judge_program(text, words[0], words, command)
             if any(shell in first for shell in SHELLS):
                 return not_simple(judge_shell(text, world, depth=depth + 1))
     return NOTHING
@@ -1391,19 +1405,19 @@ def judge_own(words: list[str], command: Command, world: World, *, background: b
         if judged.verdict != ALLOW:
             return judged
     if verb in PYTEST_VERBS:
-        bad = judge_selection(rest, world)
+        bad = judge_selection(rest)
         addopts = next((value for name, value in command.assigns if name == "PYTEST_ADDOPTS"), "")
-        bad = bad if bad.verdict else judge_selection(addopts.split(), world)
+        bad = bad if bad.verdict else judge_selection(addopts.split())
         if bad.verdict:
             return bad
     if background and is_card_call(verb, rest, inner):
         line = " ".join(
-            quote(w) for w in [*words[:2], *([] if "--foreground" in rest else ["--foreground", "570"]), *rest]
+            quote(w) for w in [NAME, words[1], *([] if "--foreground" in rest else ["--foreground", "570"]), *rest]
         )
         return Finding(
             DENY,
             "H1",
-            f"no background start: the job outlives the shell by itself. In the foreground with a shell timeout of 600000 ms: {line}; at status 79: {world.launcher} wait",
+            f"no background start: the job outlives the shell by itself. In the foreground with a shell timeout of 600000 ms: {line}; at status 79: {NAME} wait",
         )
     return Finding(ALLOW, "P2", "debug-spyre itself")
 
@@ -1413,8 +1427,8 @@ def is_card_call(verb: str, rest: list[str], inner: list[str]) -> bool:
     if verb == "lock":
         return bool(inner)
     if verb == "triage":
-        return "--from" not in rest
-    return verb in CARD_VERBS or (verb == "limits" and "--probe" in rest)
+        return "--from" not in rest and "--last" not in rest
+    return verb in CARD_VERBS or (verb in ("limits", "doctor") and "--probe" in rest)
 
 
 def split_inner(rest: list[str]) -> tuple[list[str], list[str]]:
@@ -1438,7 +1452,7 @@ def judge_inner(inner: list[str], command: Command, world: World, *, depth: int)
         return found
     name = os.path.basename(inner[0])
     arguments = inner[inner.index("pytest") + 1 :] if "pytest" in inner else []
-    bad = judge_selection(arguments, world) if arguments else NOTHING
+    bad = judge_selection(arguments) if arguments else NOTHING
     if bad.verdict:
         return bad
     script = next((w for w in inner if w.endswith((".py", ".sh"))), "")
@@ -1447,7 +1461,7 @@ def judge_inner(inner: list[str], command: Command, world: World, *, depth: int)
         and world.has_open_session()
         and not world.real(script).startswith(os.path.realpath(world.logs()))
     ):
-        told = f"{world.launcher} save {quote(os.path.basename(script))} < {quote(script)}"
+        told = f"{NAME} save {quote(os.path.basename(script))} < {quote(script)}"
         return Finding(
             DENY,
             "G2",
@@ -1511,9 +1525,15 @@ def parse_json(text: str) -> object:
 
 
 def to_json(value: object) -> str:
-    """What the hooks answer: objects of texts."""
+    """What the hooks answer, texts escaped to ASCII."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{to_json(str(key))}: {to_json(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(to_json, value)) + "]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (int, float)):
+        return repr(value)
     try:
         from _json import encode_basestring_ascii
     except ImportError:
@@ -1708,7 +1728,7 @@ def judge_stop(event: dict[str, object], world: World, *, any_client: bool) -> s
     if state is None or state.in_flight() or asked_to_pause(last_request(str(event.get("transcript_path") or ""))):
         return None
     queued, busy = state.with_status("queued"), state.with_status("in-progress")
-    ours = world.launcher
+    ours = NAME
     if busy:
         left = f"row {busy[0]} is in progress: run its command, then {ours} hypothesis conclude {busy[0]} ..."
     elif queued:
@@ -1754,7 +1774,7 @@ def facts(world: World, *, any_client: bool) -> str | None:
     state = current_state(world, any_client=any_client)
     if state is None:
         return None
-    return said_by_launcher(state, world) or said_by_guard(state, world)
+    return said_by_launcher(state, world) or said_by_guard(state)
 
 
 def facts_once_after_compaction(event: dict[str, object], world: World, *, any_client: bool) -> str | None:
@@ -1780,7 +1800,7 @@ def facts_once_after_compaction(event: dict[str, object], world: World, *, any_c
             stream.write(boundary)
     except OSError:
         return None
-    return said_by_launcher(state, world) or said_by_guard(state, world)
+    return said_by_launcher(state, world) or said_by_guard(state)
 
 
 def last_boundary(transcript: str) -> str:
@@ -1818,15 +1838,13 @@ def said_by_launcher(state: State, world: World) -> str | None:
         return None
     text = done.stdout.strip()
     return (
-        f"debug-spyre session in progress (its command is {world.launcher}):\n{text}"
-        if done.returncode == 0 and text
-        else None
+        f"debug-spyre session in progress (its command is {NAME}):\n{text}" if done.returncode == 0 and text else None
     )
 
 
-def said_by_guard(state: State, world: World) -> str:
+def said_by_guard(state: State) -> str:
     """The same from the journal alone."""
-    lines = [f"debug-spyre session {state.stem} is investigating; its command is {world.launcher}."]
+    lines = [f"debug-spyre session {state.stem} is investigating."]
     lines.append(f"Cluster: {state.slug} ({state.members} members), {state.symptom}. Probe: {state.probe}.")
     if state.summary:
         lines.append(f"Summary: {state.summary[:400]}")
@@ -1835,7 +1853,7 @@ def said_by_guard(state: State, world: World) -> str:
             f"#{number} {row['status']}: {str(row['text'])[:120]}"
             + (f" -> {str(row['outcome'])[:120]}" if row.get("outcome") else "")
         )
-    lines += [f"Run {run} is in flight: {world.launcher} wait {run}" for run in state.in_flight()]
+    lines += [f"Run {run} is in flight: {NAME} wait {run}" for run in state.in_flight()]
     return "\n".join(lines)
 
 
@@ -1851,6 +1869,8 @@ def answer(event: dict[str, object], world: World, *, project_wide: bool) -> dic
         found = decide(str(event.get("tool_name")), given if isinstance(given, dict) else {}, world)
         reason = f"debug-spyre {found.rule}: {found.reason}" if found.rule else found.reason
         said = _permission(found.verdict, reason) if found.verdict else None
+        if found.command and isinstance(given, dict):
+            said = _permission(ALLOW, reason, {**given, "command": found.command})
         context = facts_once_after_compaction(event, world, any_client=not project_wide)
         return _with_context(said, context) if context else said
     if name == "Stop":
@@ -1868,14 +1888,15 @@ def _with_context(said: dict[str, object] | None, context: str) -> dict[str, obj
     return {"hookSpecificOutput": {**inner, "additionalContext": context}}
 
 
-def _permission(verdict: str, reason: str) -> dict[str, object]:
-    return {
-        "hookSpecificOutput": {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": verdict,
-            "permissionDecisionReason": reason,
-        }
+def _permission(verdict: str, reason: str, updated: dict[str, object] | None = None) -> dict[str, object]:
+    said: dict[str, object] = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": verdict,
+        "permissionDecisionReason": reason,
     }
+    if updated is not None:
+        said["updatedInput"] = updated
+    return {"hookSpecificOutput": said}
 
 
 def launcher_path() -> str:

@@ -22,6 +22,7 @@ spec.loader.exec_module(kit)
 bash = kit.bash
 
 MODES = ("default", "acceptEdits", "dontAsk", "auto", "bypassPermissions")
+SPELT_OUT = ("acceptEdits", "bypassPermissions")  # here the agent types the launcher's path, else the bare name
 TABLE = []
 
 
@@ -124,7 +125,8 @@ def test_the_skill_loads_in_a_fresh_checkout(place):
 @pytest.mark.parametrize("mode", MODES)
 def test_an_ordinary_investigation_has_no_prompt(mode, place):
     in_mode(place, mode)
-    steps = kit.investigation(place.top, place.ours)
+    ours = place.ours if mode in SPELT_OUT else "debug-spyre"
+    steps = kit.investigation(place.top, ours)
     assert len(steps) >= 23
     outcome = place.run("/debug-spyre tests/test_reduce.py fails", steps, mode=mode)
     init = next((e for e in outcome.events if e.get("subtype") == "init"), {})
@@ -225,9 +227,10 @@ def test_a_broken_rule_bites_and_an_innocent_command_does_not_prompt(mode, place
         if p.is_file() and ".git" not in p.parts and ".claude" not in p.parts
     }
     wanted = [verdict for _, verdict in (*BREAKS, *BREAKING_EDITS)] + ["ran"] * len(INNOCENT)
-    steps = [bash(command.replace("{ours}", place.ours)) for command, _ in BREAKS]
+    ours = place.ours if mode in SPELT_OUT else "debug-spyre"
+    steps = [bash(command.replace("{ours}", ours)) for command, _ in BREAKS]
     steps += [("Write", {"file_path": str(place.top / path), "content": "x"}) for path, _ in BREAKING_EDITS]
-    steps += [bash(command.replace("{ours}", place.ours)) for command in INNOCENT]
+    steps += [bash(command.replace("{ours}", ours)) for command in INNOCENT]
     reads = [("Read", {"file_path": str(place.top / path)}) for path, _ in BREAKING_EDITS[:2]]
     opening = [*place.open_session(), *reads]
     outcome = place.run("/debug-spyre tests/test_reduce.py fails", [*opening, *steps], mode=mode)

@@ -234,8 +234,7 @@ def test_a_broken_rule_is_stopped_with_the_way_out(case, guard, world, place, ki
     prepare(case, place, kit)
     found = guard.decide("Bash", {"command": fill(case[1], place)}, world())
     assert (found.verdict, found.rule) == (case[2], case[3]), found.reason
-    reason = found.reason.replace("'" + world().launcher.replace("'", "'\"'\"'") + "'", "debug-spyre")
-    assert case[4] in reason.replace(world().launcher, "debug-spyre"), reason
+    assert case[4] in found.reason
 
 
 @pytest.mark.parametrize("case", INNOCENT, ids=[case[0] for case in INNOCENT])
@@ -248,6 +247,19 @@ def test_an_innocent_command_passes(case, guard, world, place, kit):
 def test_the_tables_are_big_enough():
     assert len(BROKEN) >= 40
     assert len(INNOCENT) >= 40
+
+
+@pytest.mark.parametrize("command", [case[1] for case in INNOCENT if case[2] == "allow"])
+def test_what_is_allowed_runs_this_skills_own_launcher(command, guard, world, place):
+    """The bare name need not be on the PATH, and another program of that name must not run."""
+    made = world()
+    found = guard.decide("Bash", {"command": fill(command, place)}, made)
+    asked = guard.Reader(fill(command, place)).read()[0]
+    runs = guard.Reader(found.command or fill(command, place)).read()[0]
+    assert made.real(runs.words[0]) == made.real(made.launcher)
+    assert (runs.words[1:], runs.assigns, runs.stdin, runs.redirects) == (
+        asked.words[1:], asked.assigns, asked.stdin, asked.redirects,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("command", [case[1] for case in INNOCENT if case[2] == "allow"])
