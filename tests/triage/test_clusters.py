@@ -288,3 +288,26 @@ def test_the_answers_keys_are_those_of_the_contract():
     )
     assert {"nodeid", "phase", "kind", "stage", "tags", "severity", "reason", "error_class", "inner_class", "message", "mismatched", "total", "max_abs",
             "max_rel", "innermost_frame", "backend_frame", "source", "line"} <= set(data["failures"][0])  # fmt: skip
+
+
+# what the passing tests add to the stage
+
+
+def test_sizes_that_alone_decide_are_no_rounding_but_only_where_passing_tests_are_known():
+    failing = [mismatch(n, stage=Stage.NUMERICS) for n in ids("test_a", 256, 512)]
+    (cluster,) = group(evidence(failing, ids("test_a", 64, 128)))
+    assert cluster.stage is Stage.CODEGEN
+    assert "the size decides" in cluster.reason
+    assert group(evidence(failing))[0].stage is Stage.NUMERICS
+    small = [mismatch(n, stage=Stage.NUMERICS, severity=Severity.ACCUMULATION) for n in ids("test_a", 256, 512)]
+    assert group(evidence(small, ids("test_a", 64, 128)))[0].stage is Stage.NUMERICS
+
+
+def test_a_fallback_that_only_the_failing_tests_have_is_the_stage():
+    failing = [mismatch(n) for n in ids("test_a", 1, 2)]
+    only = Fallback("aten.slice.Tensor", "l.py", 3, tuple(ids("test_a", 1, 2)))
+    (cluster,) = group(evidence(failing, ids("test_b", 1), fallbacks=(only,)))
+    assert cluster.stage is Stage.FALLBACK
+    assert "aten.slice.Tensor" in cluster.reason
+    shared = Fallback("aten.slice.Tensor", "l.py", 3, (*only.nodeids, *ids("test_b", 1)))
+    assert group(evidence(failing, ids("test_b", 1), fallbacks=(shared,)))[0].stage is Stage.CODEGEN

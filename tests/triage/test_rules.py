@@ -35,7 +35,10 @@ def test_each_rule_is_the_first_that_matches_its_example(rule):
     )
     if ": " not in text.split("\n")[0][:60] and not text.startswith("["):
         text = f"RuntimeError: {text}"
-    failure = failure_of(text, kind=BY_KIND.get(rule.id), mocked=mocked)
+    outside = ("spyre_inference/layers.py:9: in forward",) if rule.where == "outside" else ()
+    failure = failure_of(
+        text, kind=BY_KIND.get(rule.id), mocked=mocked, frames=("tests/test_a.py:3: in test_a", *outside)
+    )
     assert failure.rule == rule.id
     assert failure.stage is rule.stage
     assert failure.reason == rule.reason

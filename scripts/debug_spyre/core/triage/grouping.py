@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from debug_spyre.core.evidence import Cluster, Evidence, Failure, Kind, Outcome, Severity, Stage
+from debug_spyre.core.evidence import Cluster, Evidence, Failure, Kind, Outcome, Separator, Severity, Stage
 from debug_spyre.core.triage.nodeids import base_and_parameters
 from debug_spyre.core.triage.probe import choose_probe
 from debug_spyre.core.triage.separators import separators
@@ -17,6 +17,7 @@ from debug_spyre.core.triage.signature import function, signature
 from debug_spyre.core.triage.slug import slug
 from debug_spyre.core.triage.why import why
 
+_SIZES = (" >= ", " <= ", " multiple of ", " = 1;")
 _FIRST_TAGS = frozenset({"device-error"})
 _FOLLOWS = frozenset({"card-busy", "device-error"})
 _ORDER = {
@@ -105,6 +106,7 @@ def _cluster(
     grade = Counter(f.severity for f in members if f.severity).most_common(1)
     worst = max(members, key=lambda f: (f.severity is Severity.STRUCTURAL, f.max_abs or 0.0, f.nodeid or ""))
     told_apart = separators(own, evidence.tests, names)
+    stage, because = _refined(stage, worst.reason, members, told_apart, evidence)
     return Cluster(
         id="",
         slug=slug(members),
@@ -117,8 +119,28 @@ def _cluster(
         separators=told_apart,
         folded=tuple(consequences),
         severity=grade[0][0] if grade else None,
-        reason=worst.reason,
+        reason=because,
     )
+
+
+def _refined(
+    stage: Stage | None, reason: str | None, members: list[Failure], told: Sequence[Separator], evidence: Evidence
+) -> tuple[Stage | None, str | None]:
+    """What the passing tests add: a fallback that only these have; sizes that alone decide are no matter of rounding."""
+    if members[0].kind is not Kind.MISMATCH or stage is Stage.TEST_BUG:
+        return stage, reason
+    own = {f.nodeid for f in members}
+    passed = {t.nodeid for t in evidence.tests if t.outcome is Outcome.PASSED} if evidence.fallbacks else set()
+    for fallback in evidence.fallbacks:
+        if own <= set(fallback.nodeids) and passed.isdisjoint(fallback.nodeids):
+            return (
+                Stage.FALLBACK,
+                f"{reason or 'values differ'}; all {len(own)} fall back on {fallback.op}, no passing test does",
+            )
+    decisive = next((s for s in told if any(mark in s.text for mark in _SIZES)), None)
+    if decisive is not None and stage is Stage.NUMERICS and members[0].severity is Severity.STRUCTURAL:
+        return Stage.CODEGEN, f"{reason}; the size decides: {decisive.text}"
+    return stage, reason
 
 
 def _stage(members: list[Failure]) -> Stage | None:

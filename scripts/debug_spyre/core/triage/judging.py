@@ -208,6 +208,7 @@ def classify(
         error = f"{ras[0]}\n{error}"
     places = {"error": error, "captured": beside, "any": f"{error}\n{beside}", "class": inner or error_class or ""}
     places["frame"] = "\n".join(str(f) for f in block.frames[-6:])
+    places["outside"] = error if block.frames and not _is_test(block.frames[-1].file) else ""
     places["mock"] = block.mocked or ""
     for rule in rules:
         allowed = kind in rule.kinds if rule.kinds else kind is not Kind.MISMATCH
@@ -268,6 +269,8 @@ def _mismatch_stage(grade: Severity | None, block: Block, text: str) -> Stage:
     if grade is Severity.STRUCTURAL:
         if "Scalars are not equal" in text:
             return Stage.CODEGEN
+        if _LAYOUT_WORDS.search(name):
+            return Stage.LAYOUT
         if _is_compiled(block, text):
-            return Stage.LAYOUT if _LAYOUT_WORDS.search(name) else Stage.CODEGEN
+            return Stage.CODEGEN
     return Stage.NUMERICS

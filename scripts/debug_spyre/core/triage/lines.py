@@ -39,6 +39,8 @@ def clean(line: str) -> str:
         line = line[1:]
     if "\x1b" in line:
         line = _ANSI.sub("", line)
+    elif "[0m" in line:
+        line = _BARE_COLOUR.sub("", line)  # the escape characters were lost on the way
     first = line[:1]
     if first.isdigit() or first == "[":
         line = _without_stamp(line)
@@ -47,11 +49,6 @@ def clean(line: str) -> str:
     elif first in _MONTHS and (match := _TS_STAMP.match(line)):
         line = line[match.end() :]
     return line.rstrip("\r\n")
-
-
-def without_bare_colours(line: str) -> str:
-    """A line whose escape characters were lost on the way but whose colour codes were not."""
-    return _BARE_COLOUR.sub("", line) if "m" in line and "[" in line else line
 
 
 def without_engine(line: str) -> str:

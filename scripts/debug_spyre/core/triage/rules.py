@@ -14,7 +14,9 @@ from debug_spyre.core.evidence import Kind, Stage
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. `where`: error, captured, any (both), class (innermost class), frame (innermost frames)."""
+    """One rule. `where`: error, captured, any (both), class (innermost class), frame (innermost frames),
+    outside (error, where the innermost frame is not a test's), mock (a source line that replaces parts of the device).
+    """
 
     id: str
     stage: Stage
@@ -387,6 +389,15 @@ LATE_RULES = (
         "the backend says that it does not support this",
         "Unsupported: Spyre backend does not support: conv with groups",
         r"Spyre backend does not support: (?P<key>[^\n]{3,200})",
+    ),
+    _rule(
+        "moved-signature",
+        ENV,
+        "a call does not fit an interface any more: an upgrade moved it",
+        "TypeError: forward() got an unexpected keyword argument 'kv_cache'",
+        r"(?P<key>[\w.]+\(\) (?:got an unexpected keyword argument '\w+'|missing \d+ required (?:positional|keyword-only) arguments?|takes \d+ positional arguments? but)"
+        r"|'\w*(?:Config|Output|Metadata|Request|Params|Builder|Runner|Scheduler|Platform|Parallel\w*|Graph\w*)' object has no attribute '\w+')",
+        where="outside",
     ),
     _rule(
         "test-signature",
