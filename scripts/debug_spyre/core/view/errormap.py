@@ -22,7 +22,7 @@ def error_map(frame: Frame, run: str, entry: Mapping[str, Any], number: int) -> 
         return None
     rows, cols = len(grid), len(grid[0])
     cell_w = (WIDTH - LEFT - 4) / cols
-    cell_h = min(max(cell_w, 3.0), 14.0) if rows * cell_w < 260 else max(260 / rows, 1.5)
+    cell_h = min(max(260 / rows, 1.5), max(cell_w, 3.0), 14.0) if rows > 4 else 14.0
     bottom = TOP + rows * cell_h
     shapes: list[Shape] = [
         path(
@@ -38,7 +38,7 @@ def error_map(frame: Frame, run: str, entry: Mapping[str, Any], number: int) -> 
     legend = bottom + 14
     for level in range(LEVELS):
         shapes.append(path(f"m{level} key", f"M{LEFT + level * 22} {num(legend)}h16v10h-16z"))
-    shapes.append(text("t3", LEFT + LEVELS * 22 + 4, legend + 9, "0 to largest"))
+    shapes.append(text("t3", LEFT + LEVELS * 22 + 4, legend + 9, "none to most"))
     bad = sum(1 for row in grid for value in row if value)
     caption: list[Piece] = [Piece("Error map.", "strong"), Piece(" ")]
     caption += frame.prose(data.get("caption") or "Darker is larger (in the dark theme: brighter).", 500)

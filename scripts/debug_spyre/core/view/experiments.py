@@ -23,6 +23,7 @@ WHOLE_ENTRIES = 40  # the newest are shown in full
 OPEN_ENTRIES = 2  # of these the newest have their output open
 COMMAND_WIDTH, WHOLE_WIDTH, SHORT_COMMAND = 2000, 8000, 110
 MOST_WARNINGS = 6
+OPEN_DIGEST = 5
 _CSS = {
     RunStatus.PASSED: "passed",
     RunStatus.FAILED: "failed",
@@ -55,6 +56,7 @@ class Entry:
     command: str
     whole: str  # the command with all its node ids, where `command` has their number only
     digest: tuple[OutputLine, ...]
+    more_digest: tuple[OutputLine, ...]
     tail: tuple[OutputLine, ...]
     tail_label: str
     cut: str
@@ -189,7 +191,8 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
         output=frame.file_link(run.output),
         command=clip(short or whole, COMMAND_WIDTH),
         whole=clip(whole, WHOLE_WIDTH) if short else "",
-        digest=tuple(output_line(frame, line) for line in run.digest[:10]),
+        digest=tuple(output_line(frame, line) for line in run.digest[:OPEN_DIGEST]),
+        more_digest=tuple(output_line(frame, line) for line in run.digest[OPEN_DIGEST:10]),
         tail=tail,
         tail_label=label,
         cut=cut,
@@ -228,6 +231,7 @@ def _noted(frame: Frame, note: Note, number: int, *, is_open: bool) -> Entry:
         output=frame.file_link(note.output) if note.output else None,
         command=clip(frame.say(note.command), COMMAND_WIDTH) if note.command else "",
         digest=(),
+        more_digest=(),
         tail=tuple(output_line(frame, line, said=True) for line in shown),
         tail_label=f"Output, last {count(len(shown), 'line')}" if shown else "",
         cut="earlier lines are in the file" if shown and note.output else "",

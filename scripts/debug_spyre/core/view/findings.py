@@ -109,7 +109,15 @@ def findings(frame: Frame) -> FindingsView:
 
 def _all_pictures(frame: Frame) -> list[tuple[str, dict[str, object]]]:
     own = [(r.run or "", r.data) for r in reversed(frame.session.reports) if isinstance(r.data.get("picture"), dict)]
-    return [*own, *frame.material.pictures]
+    probe = frame.session.probe
+    told = sorted(frame.material.pictures, key=lambda item: (item[1].get("nodeid") != probe, _is_flat(item[1])))
+    return [*own, *told]
+
+
+def _is_flat(entry: dict[str, object]) -> bool:
+    """A map of one row shows less than one of a plane."""
+    picture = entry.get("picture")
+    return isinstance(picture, dict) and picture.get("rows") == 1
 
 
 def _finding(frame: Frame, number: int, note: Note) -> Finding:

@@ -137,7 +137,11 @@ def _notices(frame: Frame) -> tuple[Notice, ...]:
     if unknown:
         text = f"{count(unknown, 'event')} of the journal: kinds that this version does not know; kept, not shown."
         found.append(Notice("n-amber", Word("unknown", "unknown events"), ((Piece(text),),)))
-    found += [_concern(frame, c) for c in concerns(frame.session, frame.evidence) if c.code not in EXPLAINED]
+    found += [
+        _concern(frame, c)
+        for c in concerns(frame.session, frame.evidence)
+        if c.code not in EXPLAINED and (frame.session.hypotheses or c.code != "few-rows")
+    ]
     return tuple(found)
 
 

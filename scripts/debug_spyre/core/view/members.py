@@ -11,7 +11,7 @@ from debug_spyre.core.view.moments import Moment
 from debug_spyre.core.view.nodeids import Group, NodeId, groups, node_id
 from debug_spyre.core.view.pictures import Picture
 from debug_spyre.core.view.severity import severity_picture
-from debug_spyre.core.view.text import Piece, clip, number
+from debug_spyre.core.view.text import Piece, number
 from debug_spyre.core.words import BASELINE, FULL_MATRIX
 
 MOST_PLAIN = 60  # more members than this are not repeated as plain text
@@ -145,19 +145,20 @@ def _why(frame: Frame) -> tuple[tuple[Piece, ...], ...]:
     for separator in cluster.get("separators") or ():
         words = separator.get("text") if isinstance(separator, dict) else separator
         if words:
-            found.append((Piece(clip(frame.line(words, 400), 400), "strong"),))
-    if cluster.get("why"):
-        found.append(frame.prose(cluster["why"], 1000))
-    words = [
-        str(cluster[key]) if key == "kind" else f"{key} {cluster[key]}"
-        for key in ("kind", "stage", "severity")
-        if cluster.get(key)
-    ]
-    if words:
+            found.append((Piece(_sentence(frame.line(words, 400)), "strong"),))
+    if cluster.get("why") and cluster["why"] not in frame.session.symptom:
+        first, *rest = frame.prose(cluster["why"], 1000)
+        found.append((Piece(first.text[:1].upper() + first.text[1:], first.kind, first.href), *rest))
+    keys = [key for key in ("kind", "stage", "severity") if cluster.get(key)]
+    if keys:
+        placed = ", ".join(str(cluster[key]) if key == "kind" else f"{key} {cluster[key]}" for key in keys)
         reason = f": {cluster['reason']}" if cluster.get("reason") else ""
-        placed = frame.line(", ".join(words) + reason + ".", 600)
-        found.append((Piece(placed[:1].upper() + placed[1:]),))
+        found.append((Piece(_sentence(frame.line(placed + reason, 600))),))
     return tuple(found)
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + ("" if words.endswith((".", "…")) else ".")
 
 
 def _quoted(nodeid: str) -> str:

@@ -51,6 +51,8 @@ def line_css(line: str) -> str:
     """Which lines of output bear the load: failures red, fallbacks amber, passes green."""
     if "FallbackWarning" in line or "falling back to" in line or line.startswith("fallback"):
         return "amber"
+    if "Mismatched elements" in line or "Greatest absolute" in line or "Greatest relative" in line:
+        return "red"
     start = line.lstrip()[:11]
     if line.startswith("E  ") or start.startswith(("FAILED", "ERROR", "Mismatched", "Greatest", "mismatch")):
         return "red"

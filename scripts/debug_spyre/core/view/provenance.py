@@ -59,6 +59,8 @@ def _flat(data: Mapping[str, Any]) -> dict[str, str]:
         name = key.replace("_", " ").replace("torch spyre", "torch-spyre")
         if key in {"torch_spyre", "torch-spyre"} and isinstance(value, Mapping):
             found[name] = _backend(value)
+        elif key == "git" and isinstance(value, Mapping):
+            found[name] = _git(value)
         elif key == "environment" and isinstance(value, Mapping):
             shown = mask_environment({str(k): str(v) for k, v in value.items()})
             found[name] = " ".join(f"{k}={v}" for k, v in shown.items())
@@ -75,6 +77,15 @@ def _backend(record: Mapping[str, Any]) -> str:
     words += [f"version {record['version']}"] if record.get("version") else []
     words += ["with local changes"] if record.get("dirty") else []
     return ", ".join(word for word in words if word)
+
+
+def _git(record: Mapping[str, Any]) -> str:
+    words = [str(record.get("head") or "head unknown")[:12]]
+    words += [f"on {record['branch']}"] if record.get("branch") else []
+    changed = record.get("dirty")
+    if isinstance(changed, int) and not isinstance(changed, bool):
+        words.append(count(changed, "changed file") if changed else "no changed file")
+    return ", ".join(words)
 
 
 def _words(value: Any) -> str:

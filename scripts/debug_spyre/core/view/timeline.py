@@ -125,11 +125,12 @@ class _Scale:
         shapes: list[Shape] = []
         left = float(LEFT)
         for index, ((start, end), width) in enumerate(zip(self.pieces, self.widths, strict=True)):
-            for tick in _ticks(start, end, most=max(int(width // 76), 1)):
+            step, ticks = _ticks(start, end, most=max(int(width // 76), 1))
+            for tick in ticks:
                 x = self.x(tick)
                 shapes.append(path("ln", f"M{num(x)} {TOP - 4}V{num(bottom)}"))
                 if x < RIGHT - 24:
-                    shapes.append(text("t3", x + 3, TOP - 9, _clock(frame, tick)))
+                    shapes.append(text("t3", x + 3, TOP - 9, _clock(frame, tick, exact=step % 60 != 0)))
             left += width
             if index < len(self.pieces) - 1:
                 pause = self.pieces[index + 1][0] - end
@@ -142,15 +143,15 @@ class _Scale:
         return shapes
 
 
-def _ticks(start: float, end: float, *, most: int) -> list[float]:
+def _ticks(start: float, end: float, *, most: int) -> tuple[int, list[float]]:
     span = max(end - start, 1.0)
     for step in (1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 7 * 86400):
         if span / step <= most:
             break
-    return [start + step * i for i in range(int(span // step) + 1)]
+    return step, [start + step * i for i in range(int(span // step) + 1)]
 
 
-def _clock(frame: Frame, seconds: float) -> str:
+def _clock(frame: Frame, seconds: float, *, exact: bool) -> str:
     opened = parse(frame.session.opened_at)
     if opened is None:
         return ""
@@ -158,7 +159,7 @@ def _clock(frame: Frame, seconds: float) -> str:
 
     when = (opened + timedelta(seconds=seconds)).isoformat(timespec="seconds").replace("+00:00", "Z")
     words = frame.zone.moment(when).text.split(" ")
-    return " ".join([*words[:-1], words[-1][:5]])
+    return " ".join([*words[:-1], words[-1] if exact else words[-1][:5]])
 
 
 def _lane(frame: Frame, row: Hypothesis | None, y: float) -> list[Shape]:
