@@ -209,8 +209,11 @@ def _reports(run: RunFolder, job: rf.Job, started: RunStarted) -> list[ReportMad
 
 
 def render(folder: Path) -> None:
-    """The session's page; its fault is never the run's."""
+    """The session's page; its fault is never the run's. A triage has none, and loading the page's code costs time."""
     with kept_going("the page could not be rendered"):
+        with Folder(folder).journal.path.open("rb") as stream:
+            if b'"kind":"session_opened"' not in stream.readline():
+                return
         from debug_spyre.edge.page import render as render_page
 
         render_page(Folder(folder))

@@ -74,8 +74,6 @@ class Recorder:
         self.keeper = debug_spyre_tensors.Keeper(where.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self.descriptor = os.open(where, flags, 0o600)
-        if not config.pluginmanager.hasplugin("warnings"):
-            self.listen_to_warnings()
 
     def write(self, event: dict[str, Any]) -> None:
         """One line; a full disk or a closed file loses our line, never the test."""
@@ -102,6 +100,8 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: Any) -> None:
         """The run's first line."""
+        if not self.config.pluginmanager.hasplugin("warnings"):
+            self.listen_to_warnings()  # not earlier: pytest puts Python's own back when it has configured itself
         self.write(
             {
                 "e": "session_start",
