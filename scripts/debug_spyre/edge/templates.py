@@ -61,7 +61,7 @@ def _environment(folder: Path) -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
-        bytecode_cache=_compiled(jinja2, _compiled_folder(folder)),
+        bytecode_cache=_compiled(jinja2, _compiled_folder()),
     )
 
     def raw(name: str) -> Markup:
@@ -75,9 +75,9 @@ def _environment(folder: Path) -> Any:
     return environment
 
 
-def _compiled_folder(templates: Path) -> Path | None:
-    """Where compiled templates are kept: beside the templates, as Python keeps its own, else in the user's cache folder."""
-    places = [] if sys.dont_write_bytecode else [templates / "__pycache__"]
+def _compiled_folder() -> Path | None:
+    """Where compiled templates are kept: where Python keeps what it compiles, else in the user's cache folder."""
+    places = [] if sys.dont_write_bytecode else [PACKAGE / "__pycache__"]
     root = os.environ.get("XDG_CACHE_HOME") or (os.path.expanduser("~/.cache") if os.environ.get("HOME") else "")
     if root.startswith("/"):
         places.append(Path(root) / "debug-spyre" / "templates")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from debug_spyre.core.evidence import Outcome
 from debug_spyre.core.triage.parameters import features
@@ -106,24 +107,20 @@ def _layout(files: list[tuple[str, list[Cell]]]) -> tuple[float, float]:
 
 
 def _axis(files: list[tuple[str, list[Cell]]], y: float, parameter: str) -> list[Shape]:
-    """The values of the separating parameter under the columns, where equal ones stand together; bold where all fail."""
+    """The values of the separating parameter under the columns of a file, if all of them fit; bold where all fail."""
     step, gap = _layout(files)
     shapes: list[Shape] = []
     x = float(LABEL)
     for _, found in files:
-        start = 0
-        values = [features(cell.nodeid).get(parameter) for cell in found]
-        for index in range(1, len(found) + 1):
-            if index < len(found) and values[index] == values[start]:
-                continue
-            words = _value(values[start])
-            width = (index - start) * step
-            if values[start] is not None and len(words) * 6.6 <= width + 2:
-                failing = all(cell.before in BAD for cell in found[start:index])
-                left = x + start * step
-                shapes.append(path("ax" if failing else "ln2", f"M{num(left)} {num(y - 1)}H{num(left + width - 3)}"))
-                shapes.append(text("lane c" if failing else "t3 c", left + (width - 3) / 2, y + 13, words))
-            start = index
+        runs = [(key, list(group)) for key, group in groupby(found, lambda cell: features(cell.nodeid).get(parameter))]
+        if all(key is not None and len(_value(key)) * 6.6 <= len(group) * step + 2 for key, group in runs):
+            left = x
+            for key, group in runs:
+                width = len(group) * step - 3
+                failing = all(cell.before in BAD for cell in group)
+                shapes.append(path("ax" if failing else "ln2", f"M{num(left)} {num(y - 1)}H{num(left + width)}"))
+                shapes.append(text("lane c" if failing else "t3 c", left + width / 2, y + 13, _value(key)))
+                left += len(group) * step
         x += len(found) * step + gap
     if shapes:
         shapes.append(text("t3", 0, y + 13, parameter if len(parameter) <= 11 else parameter[:10] + "…"))
@@ -170,8 +167,15 @@ def _line(found: list[Outcome | None], x: float, top: float, *, step: float, wid
         shapes.append(path("fg", bars((p, top + 12, width, 8) for p in good)))
     if bad:
         shapes.append(path("fr", bars((p, top - 4, width, 24) for p in bad)))
-        if width >= 7:
-            shapes.append(path("sb nf", crosses(((p + width / 2, top + 2) for p in bad), 3), width=1.6))
+        if width >= 4.5:
+            radius = min(3, width * 0.35)
+            shapes.append(
+                path(
+                    "sb nf",
+                    crosses(((p + width / 2, top + 2) for p in bad), radius),
+                    width=1.6 if radius > 2.5 else 1.2,
+                )
+            )
     if rest:
         shapes.append(path("sx nf", bars((p + 0.5, top + 12.5, max(width - 1, 0.4), 7) for p in rest)))
     return shapes
