@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import wrappers
 
 HERE = Path(__file__).parent
+INTO = [HERE]
 NUMBERS = ("mismatched", "total", "max_abs", "max_rel")
 
 
@@ -234,7 +235,7 @@ def samples() -> list[Sample]:
 def write_answer(sample: Sample) -> None:
     file = f"{sample.name}.{'xml' if sample.junit else 'txt'}"
     text = json.dumps(answer(sample, file), indent=1, ensure_ascii=False) + "\n"
-    (HERE / f"{sample.name}.json").write_text(text, encoding="utf-8")
+    (INTO[0] / f"{sample.name}.json").write_text(text, encoding="utf-8")
 
 
 def build(sample: Sample, python: str) -> None:
@@ -252,7 +253,7 @@ def build(sample: Sample, python: str) -> None:
         if sample.wrap:
             log = sample.wrap(log)
         file = f"{sample.name}.{'xml' if sample.junit else 'txt'}"
-        (HERE / file).write_bytes(log.encode("utf-8", "surrogateescape"))
+        (INTO[0] / file).write_bytes(log.encode("utf-8", "surrogateescape"))
     write_answer(sample)
 
 
@@ -310,7 +311,9 @@ def main() -> int:
     parser.add_argument("--only")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--answers-only", action="store_true", help="write the answers, run nothing")
+    parser.add_argument("--into", type=Path, default=HERE, help="another folder: to try another pytest, say")
     given = parser.parse_args()
+    INTO[0] = given.into
     for sample in samples():
         if given.only is None or given.only in sample.name:
             print(sample.name, flush=True)

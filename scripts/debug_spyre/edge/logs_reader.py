@@ -16,12 +16,14 @@ from xml.etree import ElementTree as ET
 from debug_spyre.core.errors import BadInputError
 from debug_spyre.core.evidence import Evidence, Kind
 from debug_spyre.core.triage.assemble import evidence_of
+from debug_spyre.core.triage.ffdc import as_evidence, joined, parse
 from debug_spyre.core.triage.junit import Junit
 from debug_spyre.core.triage.lines import LONGEST, clean
 from debug_spyre.core.triage.merging import merge
 from debug_spyre.core.triage.results import Results
 from debug_spyre.core.triage.rules import RULES, Rule
 from debug_spyre.core.triage.terminal import Terminal
+from debug_spyre.edge.ffdc_reports import reports_of
 
 PIECE = 1 << 20
 _CASE_NAME = re.compile(rb'<testcase\b[^>]{0,4000}?\bname="([^"]{0,4000})"')
@@ -61,9 +63,8 @@ def read_run(results: Path | None, output: Path, *, checkout: Path | None, rules
     warnings = (*evidence.warnings, *(w for w in text.warnings if "log ends" not in w and "sessions" not in w))
     known = {(f.op, f.file, f.line) for f in evidence.fallbacks}
     fallbacks = (*evidence.fallbacks, *(f for f in text.fallbacks if _not_yet(f.op, f.line, known)))
-    return _accept(
-        replace(evidence, sources=sources, warnings=warnings, fallbacks=fallbacks, signal=text.signal), checkout
-    )
+    whole = replace(evidence, sources=sources, warnings=warnings, fallbacks=fallbacks, signal=text.signal)
+    return _accept(joined(whole, reports_of(results)), checkout)
 
 
 def _not_yet(op: str, line: int | None, known: set[tuple[str, str | None, int | None]]) -> bool:
@@ -90,6 +91,8 @@ def _read_one(path: Path, rules: Sequence[Rule]) -> Evidence:
     form = _form(head)
     if form == "xml":
         return _read_junit(path, rules)
+    if form == "report":
+        return _read_report(path)
     if form == "results":
         return _read_results(path, rules).evidence()
     return _read_text(path, rules)
@@ -107,7 +110,21 @@ def _form(head: bytes) -> str:
             data = None
         if (isinstance(data, dict) and "e" in data) or (data is None and first.startswith((b'{"e":', b'{"e" :'))):
             return "results"
+        if first.strip() == b"{" and re.search(rb'"(?:metadata|failure|collector)"\s*:\s*\{', head):
+            return "report"
+        if isinstance(data, dict) and isinstance(data.get("failure"), dict):
+            return "report"
     return "text"
+
+
+def _read_report(path: Path) -> Evidence:
+    try:
+        report = parse(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")), str(path))
+    except (OSError, ValueError) as error:
+        raise BadInputError(f"cannot read {path}: {error}", next="check the file and repeat") from error
+    if report is None:
+        raise BadInputError(f"{path} is JSON, but no report of a failure", next="debug-spyre triage --from FILE")
+    return as_evidence(report)
 
 
 def _read_text(path: Path, rules: Sequence[Rule]) -> Evidence:
