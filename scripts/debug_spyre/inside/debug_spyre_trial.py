@@ -94,7 +94,7 @@ def legal_groups(request: dict[str, Any]) -> list[list[int]]:
     """
     import torch
 
-    legal = []
+    legal: list[list[int]] = []
     for key, text in request["texts"].items():
         chosen = [int(n) for n in key.split(",")]
         if any(set(done) <= set(chosen) for done in legal):
