@@ -182,3 +182,42 @@ def test_more_shapes_than_dynamo_keeps_by_default(half, torch):
     for n in range(1, 12):
         x = half(n, 7)
         assert (x * 3).cpu().equal(x.cpu() * 3)
+
+
+def test_past_dynamos_limit_a_kernel_calls_itself(torch, half):
+    """What the real card does too when too many shapes were compiled; the limit is raised to make it rare."""
+    assert torch._dynamo.config.recompile_limit >= 1024
+    with torch._dynamo.config.patch(recompile_limit=2), pytest.raises(RecursionError):
+        for n in range(1, 5):
+            half(n, 33).abs()
+    torch._dynamo.reset()
+    x = half(3, 33)
+    assert x.abs().cpu().equal(x.cpu().abs())
+
+
+def test_the_limit_holds_in_a_new_thread(torch, half):
+    from concurrent.futures import ThreadPoolExecutor
+
+    def many():
+        return all((x := half(n, 35)).relu().cpu().equal(x.cpu().relu()) for n in range(1, 13))
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(many).result()
+
+
+def test_a_graph_break_around_eager_kernels(torch, half):
+    def work(a):
+        b = a * 2
+        torch._dynamo.graph_break()
+        return b.item() if b.numel() == 1 else (b + 1).relu()
+
+    x = half(4, 64)
+    assert torch.compile(work)(x).cpu().equal((x.cpu() * 2 + 1).relu())
+
+
+def test_without_autoload_an_import_is_enough(card):
+    done = card.run(
+        'import torch, torch_spyre; print((torch.ones(2, device="spyre", dtype=torch.float16) + 1).cpu().tolist())',
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+    )
+    assert done.stdout == "[2.0, 2.0]\n", done.stderr

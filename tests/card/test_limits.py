@@ -159,7 +159,7 @@ def test_limitations_of_registration(card):
         "index_copy_ warns True",
         "embedding_fallback warns True",
     ], held.stderr
-    lifted = card.run(script, SPYRE_SIM_LIMITS="none", SPYRE_SIM_COMPILE="1")
+    lifted = card.run(script, SPYRE_SIM_LIMITS="none")
     assert lifted.stdout.count("works True") == 6, lifted.stdout + lifted.stderr
 
 

@@ -59,7 +59,8 @@ def repo(card, tmp_path):
 
 @pytest.mark.slow
 def test_the_whole_matrix_is_green_with_compiled_kernels(repo):
-    outcomes = repo.pytest("-m", "not upstream", "-p", "no:timeout", compiled=True)
+    strict = ("-W", "error::torch_spyre.ops.fallbacks.FallbackWarning")
+    outcomes = repo.pytest("-m", "not upstream", "-p", "no:timeout", *strict, compiled=True)
     assert set(outcomes.values()) == {"passed"}, repo.output
     assert 60 <= len(outcomes) <= 130
     assert any("decode(q=1,kv=256)-compilation_STOCK-device_spyre" in name for name in outcomes)

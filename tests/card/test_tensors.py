@@ -40,6 +40,13 @@ def test_all_forms_of_an_op_agree(torch, half, name):
         assert result.cpu().equal(expected)
 
 
+def test_an_op_may_take_the_same_tensor_twice(torch, half):
+    x = half(64, 64)
+    torch.testing.assert_close((x @ x).cpu(), x.cpu() @ x.cpu(), atol=0.1, rtol=1e-2)
+    torch.testing.assert_close(torch.compile(torch.mm)(x, x).cpu(), x.cpu() @ x.cpu(), atol=0.1, rtol=1e-2)
+    assert (x + x).cpu().equal(x.cpu() + x.cpu()) and torch.cat([x, x]).cpu().equal(torch.cat([x.cpu(), x.cpu()]))
+
+
 def test_out_may_overlap_an_input(torch, half):
     a = half(4, 64)
     expected = a.cpu() * 2

@@ -70,6 +70,10 @@ def start_runtime():
     if _device.open_once():
         from . import faults
 
+        if "OMP_NUM_THREADS" not in os.environ:
+            torch.set_num_threads(
+                1
+            )  # tensors are small; on a busy machine threads that wait for each other cost milliseconds
         vendor_log.say("sendnn", f"runtime up, device {_device.path()}")
         vendor_log.say("dtlog", f"senlib: opened {_device.path()} cores={os.environ.get('SENCORES', '32')}")
         faults.runtime_started()

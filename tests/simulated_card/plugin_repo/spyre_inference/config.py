@@ -16,6 +16,7 @@ class CompilationMode(enum.IntEnum):
     STOCK_TORCH_COMPILE = 1
 
 
+RECOMPILES = 100_000
 _chosen: list[CompilationMode | None] = [None]
 
 
@@ -44,4 +45,16 @@ def current_mode() -> CompilationMode | None:
 def maybe_compile(fn, mode: CompilationMode | None = None):
     """`fn` compiled if the mode asks for it; shapes are fixed, so each new one compiles anew."""
     mode = current_mode() if mode is None else mode
-    return torch.compile(fn, dynamic=False) if mode == CompilationMode.STOCK_TORCH_COMPILE else fn
+    if mode != CompilationMode.STOCK_TORCH_COMPILE:
+        return fn
+    raise_recompile_limit()
+    return torch.compile(fn, dynamic=False)
+
+
+def raise_recompile_limit() -> None:
+    """Past dynamo's limit of eight a function runs eagerly without a word, and what it stores leaves the card."""
+    import torch._dynamo
+
+    config = torch._dynamo.config
+    config.recompile_limit = max(config.recompile_limit, RECOMPILES)
+    config.accumulated_recompile_limit = max(config.accumulated_recompile_limit, RECOMPILES)

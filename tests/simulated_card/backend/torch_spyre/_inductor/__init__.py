@@ -36,8 +36,10 @@ def _wrap(module):
 
     def compile_fx(graph, example_inputs, *args, **kwargs):
         from torch_spyre._inductor import compile_graph
+        from torch_spyre.execution.compile_once import raise_limit
 
         if compile_graph.concerns_spyre(graph, example_inputs):
+            raise_limit()
             return compile_graph.compile_for_spyre(graph, example_inputs)
         return original(graph, example_inputs, *args, **kwargs)
 

@@ -21,5 +21,8 @@ def call(op, args, kwargs):
     except Exception as error:
         from torch._inductor.exc import InductorError
 
+        from torch_spyre.profiler import _ffdc
+
+        _ffdc.report("compile_frontend", error)
         raise InductorError(error, None).with_traceback(error.__traceback__) from None
     return _device(run_on_host(op, host_args, host_kwargs), back)

@@ -10,8 +10,10 @@ MATMULS = {"aten::mm", "aten::bmm", "aten::addmm", "aten::matmul", "spyre::batch
 
 
 def inputs_of(node):
-    """The fake tensors that a node reads."""
-    return [n.meta["val"] for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
+    """The fake tensors that a node reads, in order; one that is read twice counts twice."""
+    nodes = []
+    torch.fx.map_arg((node.args, node.kwargs), nodes.append)
+    return [n.meta["val"] for n in nodes if isinstance(n.meta.get("val"), torch.Tensor)]
 
 
 def propagate_spyre_tensor_layouts(graph_module, plan):

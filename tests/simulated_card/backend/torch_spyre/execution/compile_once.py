@@ -39,7 +39,7 @@ def _own_code(op):
 _limits = threading.local()
 
 
-def _raise_limit():
+def raise_limit():
     """Past dynamo's limit a kernel would call itself; a value set in one thread is not seen in another."""
     if getattr(_limits, "raised", False):
         return
@@ -61,7 +61,7 @@ def compile_once(target, *, dynamic=False):
             from torch_spyre._inductor import direct
 
             return direct.call(op, args, kwargs)
-        _raise_limit()
+        raise_limit()
         any_shape = dynamic or not limits.has("recompile_per_shape")
         if any_shape not in made:
             made[any_shape] = torch.compile(_own_code(op), dynamic=any_shape)

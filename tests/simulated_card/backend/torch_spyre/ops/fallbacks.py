@@ -37,10 +37,15 @@ def _outside_frame():
 def warn_fallback(op, device="cpu"):
     """Warn at the caller's line that an op runs elsewhere."""
     _C.stats["fallback"] += 1
+    warn_at_caller(f"{op} is falling back to {device}", FallbackWarning)
+
+
+def warn_at_caller(text, category):
+    """A warning whose place is the program's line, not one of this package."""
     frame = _outside_frame()
     warnings.warn_explicit(
-        f"{op} is falling back to {device}",
-        FallbackWarning,
+        text,
+        category,
         frame.f_code.co_filename,
         frame.f_lineno,
         module=frame.f_globals.get("__name__"),

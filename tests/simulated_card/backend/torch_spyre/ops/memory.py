@@ -2,12 +2,12 @@
 
 import inspect
 import os
-import warnings
 
 import torch
 
 from torch_spyre import _C, limits
 from torch_spyre.execution import launch
+from torch_spyre.ops import fallbacks
 
 aten = torch._ops.ops.aten
 CPU = torch._C.DispatchKey.CPU
@@ -90,7 +90,7 @@ def _warn_downcast():
     if _warned or os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in {"0", "false", "off"}:
         return
     _warned.append(True)
-    warnings.warn("Backend Spyre does not support int64; downcasting to int32 may overflow", UserWarning, stacklevel=3)
+    fallbacks.warn_at_caller("Backend Spyre does not support int64; downcasting to int32 may overflow", UserWarning)
 
 
 _warned = []
@@ -123,10 +123,9 @@ def _copy_from(self, dst, non_blocking=False):
         return dst
     if _C.is_spyre(self) and _C.is_spyre(dst):
         if self.dtype != dst.dtype and limits.has("d2d_cast_via_cpu"):
-            warnings.warn(
+            fallbacks.warn_at_caller(
                 "D2D dtype conversion on Spyre is not directly supported. Using CPU as an intermediate for the cast.",
                 UserWarning,
-                stacklevel=2,
             )
         copy_within_device(self, dst)
         return dst
