@@ -242,10 +242,17 @@ def test_ops_of_a_runs_evidence_and_what_to_escalate(package, tmp_path):
     path = tmp_path / "evidence.json"
     path.write_text(json.dumps(evidence))
     done = op("--from", path, "--package", package, cwd=tmp_path)
-    assert "aten.mm.default: registered with a kernel, but fell back" in done.stdout
-    assert "escalate" in done.stdout
+    assert "aten.mm.default fell back in 1 test\n" in done.stdout
+    assert "aten.mm.default: registered with a kernel, but fell back: debug-spyre escalate" in done.stdout
+    assert "spyre.to_dtype_cpu" in done.stdout
     told = json.loads(op("--from", path, "--package", package, "--json", cwd=tmp_path).stdout)
     assert told["escalate"] == ["aten.mm.default"]
+
+    named = op("aten.mm", "aten.add", "--from", path, "--package", package, cwd=tmp_path).stdout
+    assert "aten.mm.default fell back in 1 test" in named
+    assert "to_dtype_cpu" not in named
+    assert "aten.add: registered" not in named
+    assert "no fallback of these ops" in op("aten.add", "--from", path, "--package", package, cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"sources": 1}'])

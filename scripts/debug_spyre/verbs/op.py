@@ -12,7 +12,7 @@ from debug_spyre.core.surface.index import Index
 from debug_spyre.core.surface.names import OpName, name_in_words, near, parse
 from debug_spyre.core.surface.say import lines_of, op_json, unresolved_json, unresolved_lines
 from debug_spyre.core.surface.verdict import OpAnswer, answer_on
-from debug_spyre.edge.surface_files import cache_folders, find_package, load_surface, read_table
+from debug_spyre.edge.surface_files import Found, cache_folders, find_package, load_surface, read_table
 from debug_spyre.edge.workspace import find_checkout, logs_folder
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
@@ -40,13 +40,9 @@ def _run(args: Namespace) -> int:
     found = find_package(checkout, args.package)
     surface = load_surface(found, caches=cache_folders(logs_folder(checkout) if checkout else None))
     index = Index(surface, read_table())
-    asked, fell = list(args.names), {}
-    if args.run:
-        from debug_spyre.edge.fallen import fallen_ops
-
-        fell = fallen_ops(args.run, checkout, session=args.session)
-        asked += fell
-    names, unknown = _names(asked, index)
+    names, unknown = _names(args.names, index)
+    fell = _fallen(args, checkout, index, only=names)
+    names += [name for name in fell if name not in names]
     if args.all:
         names += [name for name in index.packets() if name not in names]
     answers = [answer_on(index, name) for name in names]
@@ -59,26 +55,58 @@ def _run(args: Namespace) -> int:
         "warnings": list(surface.warnings),
     }
     lines = _lines(answers, args, found.folder)
-    if fell:
-        escalate = _escalations(answers, fell)
-        data["escalate"] = [str(name) for name in escalate]
-        lines += [f"{name}: registered with a kernel, but fell back in {args.run}: escalate" for name in escalate]
+    if args.run:
+        lines += _of_run(answers, fell, args.run, data)
     if args.exact:
-        from debug_spyre.edge.dispatcher import compare_with_dispatcher
-
-        exact = compare_with_dispatcher(answers, index, found, checkout)
-        data["exact"] = exact.to_json()
-        lines += exact.lines
-    lines += [
-        f"{name}: no op of that name; did you mean {' '.join(alike) or '(nothing near)'}?"
-        for name, alike in suggestions.items()
-    ]
-    if args.all or not all(a.known for a in answers) or len(surface.unresolved) <= 2:
+        lines += _exact(answers, index, found, checkout, data)
+    lines += [_no_such(name, alike) for name, alike in suggestions.items()]
+    if args.all or any(a.summary.eager.verdict in {"none", "unknown"} for a in answers):
         lines += unresolved_lines(surface)
     for text in surface.warnings[:5]:
         warn(text)
     answer(lines, data, as_json=args.json)
     return int(Exit.NO if suggestions or any(a.missing_overload for a in answers) else Exit.YES)
+
+
+def _fallen(args: Namespace, checkout: Path | None, index: Index, *, only: list[OpName]) -> dict[OpName, int]:
+    """What fell back in the run, with the number of tests; of the packets named, if any were."""
+    if not args.run:
+        return {}
+    from debug_spyre.edge.fallen import fallen_ops
+
+    counts = fallen_ops(args.run, checkout, session=args.session)
+    found: dict[OpName, int] = {}
+    for text, tests in counts.items():
+        parsed = parse(text)
+        if parsed is not None:
+            name = index.home(parsed[0], said=parsed[1])
+            found[name] = found.get(name, 0) + tests
+    packets = {name.bare() for name in only}
+    return {name: n for name, n in found.items() if not packets or name.bare() in packets}
+
+
+def _of_run(answers: list[OpAnswer], fell: dict[OpName, int], run: str, data: dict[str, Any]) -> list[str]:
+    """What hit a fallback in the run, and what of it has a kernel all the same: that is the torch-spyre team's."""
+    data["fell_back"] = {str(name): tests for name, tests in fell.items()}
+    escalate = [a.name for a in answers if a.name in fell and a.summary.eager.verdict == "kernel"]
+    data["escalate"] = [str(name) for name in escalate]
+    lines = [f"{run}: {name} fell back in {tests} test{'' if tests == 1 else 's'}" for name, tests in fell.items()]
+    lines += [f"{name}: registered with a kernel, but fell back: debug-spyre escalate" for name in escalate]
+    return lines or [f"{run}: no fallback" + (" of these ops" if len(answers) else "")]
+
+
+def _exact(
+    answers: list[OpAnswer], index: Index, found: Found, checkout: Path | None, data: dict[str, Any]
+) -> list[str]:
+    from debug_spyre.edge.dispatcher import compare_with_dispatcher
+
+    exact = compare_with_dispatcher(answers, index, found, checkout)
+    data["exact"] = exact.to_json()
+    return exact.lines
+
+
+def _no_such(name: str, alike: list[str]) -> str:
+    return f"{name}: no op of that name; did you mean {' '.join(alike) or '(nothing near)'}?"
 
 
 def _checkout() -> Path | None:
@@ -110,12 +138,6 @@ def _revision(folder: Path, checkout: Path | None) -> str | None:
     from debug_spyre.edge.provenance import revision_of
 
     return revision_of(folder, checkout)
-
-
-def _escalations(answers: list[OpAnswer], fell: dict[str, int]) -> list[OpName]:
-    """Ops that fell back in a run although a kernel of their own is registered."""
-    del fell
-    return [a.name for a in answers if a.summary.eager.verdict == "kernel" and a.summary.eager.own]
 
 
 def _lines(answers: list[OpAnswer], args: Namespace, folder: Path) -> list[str]:
