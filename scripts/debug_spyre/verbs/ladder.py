@@ -1,0 +1,182 @@
+"""The verb `ladder`: the failure under a table of switches, each in a process of its own; says where it enters."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from debug_spyre.core.errors import Exit, UsageError
+from debug_spyre.core.evidence import Kind
+from debug_spyre.core.laddering import AS_IS, BY_NAME, RUNGS, Rung, Step, conclusion, ladder_lines
+from debug_spyre.core.words import RunStatus
+from debug_spyre.edge.examining import Examination, add_examining, examination
+from debug_spyre.edge.files import write_atomically
+from debug_spyre.edge.finding_runs import known_ids
+from debug_spyre.edge.jobs import follow, foreground_seconds
+from debug_spyre.edge.pytest_command import pytest_command
+from debug_spyre.edge.records import RunRecord
+from debug_spyre.edge.run_folder import RUNS, RunFolder
+from debug_spyre.edge.workspace import load_session
+from debug_spyre.verbs.answer import answer, warn
+from debug_spyre.verbs.verb import Verb
+
+PLUGIN, STATE = "debug_spyre_ladder", "ladder.json"
+
+
+def _add(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--rungs", metavar="A,B", help=f"only these: {','.join(r.name for r in RUNGS)} (as-is always runs)"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with the ladder of this session that was cut off")
+    parser.add_argument(
+        "--seconds", type=float, default=1800.0, metavar="S", help="start no rung after S seconds (1800)"
+    )
+    add_examining(parser)
+
+
+def _run(args: Namespace) -> int:
+    if args.seconds <= 0:
+        raise UsageError("--seconds must be positive", next="debug-spyre ladder NODEID")
+    rungs = _rungs(args.rungs)
+    work = examination(args, "ladder")
+    words = [word for word in args.words if word != "--"] or _probe(work)
+    state = _state(work, words) if args.resume else {"words": words, "runs": {}}
+    steps: dict[str, Step] = {}
+    began = time.monotonic()
+    limit = foreground_seconds(args.foreground)
+    for rung in rungs:
+        left = None if limit is None else max(limit - (time.monotonic() - began), 0.0)
+        if rung.name not in state["runs"] and (time.monotonic() - began > args.seconds or left == 0.0):
+            return _unfinished(work, state, steps, rung.name, as_json=args.json)
+        record = _climb(work, rung, words, state, left)
+        if record.status is RunStatus.RUNNING:
+            return _unfinished(work, state, steps, rung.name, as_json=args.json)
+        steps[rung.name] = _step(rung, record)
+        warn(f"ladder: {rung.name}: {steps[rung.name].showed} ({record.id})")
+        if rung.name == AS_IS and steps[AS_IS].fails is False:
+            break  # what does not fail can't enter anywhere
+    return _say(work, state, steps, as_json=args.json)
+
+
+def _rungs(names: str | None) -> tuple[Rung, ...]:
+    if not names:
+        return RUNGS
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    unknown = [name for name in wanted if name not in BY_NAME]
+    if unknown:
+        raise UsageError(f"there is no rung {unknown[0]!r}", next=f"--rungs {','.join(BY_NAME)}")
+    return tuple(rung for rung in RUNGS if rung.name in wanted or rung.name == AS_IS)
+
+
+def _probe(work: Examination) -> list[str]:
+    if work.place.is_session:
+        session = load_session(work.place.folder)
+        probe = session.probe or next((m.nodeid for m in session.members), None)
+        if probe:
+            return [probe]
+    raise UsageError("which test?", next="debug-spyre ladder NODEID")
+
+
+def _state(work: Examination, words: list[str]) -> dict[str, Any]:
+    path = work.place.folder.path / STATE
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(state, dict) and state.get("words") == words and isinstance(state.get("runs"), dict):
+            return state
+    except (OSError, ValueError):
+        pass
+    raise UsageError("there is no ladder of this test to go on with", next="debug-spyre ladder NODEID")
+
+
+def _climb(work: Examination, rung: Rung, words: list[str], state: dict[str, Any], left: float | None) -> RunRecord:
+    """Run the rung, or follow the run that an earlier call started."""
+    folder = work.place.folder.path
+    known = state["runs"].get(rung.name)
+    if known:
+        return follow(RunFolder(folder / RUNS / known), foreground=left)
+    env = dict(rung.env) | ({"DEBUG_SPYRE_LADDER": rung.name} if rung.plugin else {})
+    argv, overrides = pytest_command(
+        work.place.checkout,
+        words,
+        env=env,
+        plugins=(PLUGIN,) if rung.plugin else (),
+        known=known_ids(work.place),
+        verb="ladder",
+    )
+    record = work.run(argv, env=overrides, pytest_args=tuple(words), name=f"ladder-{rung.name}", foreground=left)
+    state["runs"][rung.name] = record.id
+    write_atomically(folder / STATE, json.dumps(state))
+    return record
+
+
+def _step(rung: Rung, record: RunRecord) -> Step:
+    """What the rung showed; crash, mismatch and other errors apart."""
+    failures = record.evidence.failures if record.evidence else ()
+    failing = {f.nodeid for f in failures if f.nodeid}
+    total = record.evidence.collected if record.evidence else None
+    kinds = {f.kind for f in failures}
+    first = failures[0] if failures else None
+    detail = (first.pattern or first.error_class or "") if first else ""
+    if record.status is RunStatus.PASSED:
+        showed = "passed"
+    elif record.status in {RunStatus.INVALID, RunStatus.LOST, RunStatus.INTERRUPTED, RunStatus.BUSY}:
+        showed = "unknown"
+    elif Kind.CRASH in kinds or record.status is RunStatus.KILLED or (record.exit or 0) < 0:
+        showed = "crash"
+    elif record.status in {RunStatus.TIMEOUT, RunStatus.STALLED} or Kind.TIMEOUT in kinds:
+        showed = "hang"
+    elif kinds == {Kind.MISMATCH}:
+        showed = "mismatch"
+    elif kinds:
+        showed = "error" if Kind.MISMATCH not in kinds else "mismatch and error"
+    else:
+        showed = "unknown"
+    if showed == "unknown":
+        detail = " ".join([record.status.value, *record.warnings[:1]])
+    return Step(rung.name, showed, len(failing), total, record.id, detail.splitlines()[0][:120] if detail else "")
+
+
+def _unfinished(work: Examination, state: dict[str, Any], steps: dict[str, Step], name: str, *, as_json: bool) -> int:
+    write_atomically(work.place.folder.path / STATE, json.dumps(state))
+    session = f" --session {work.place.folder.stem}"
+    lines = [*ladder_lines(steps)[1:], f"stopped before the end of rung {name}"]
+    lines.append(f"  next: debug-spyre ladder --resume{session} {' '.join(state['words'])}")
+    answer(lines, {"steps": [s.to_json() for s in steps.values()], "complete": False}, as_json=as_json)
+    return int(Exit.RUNNING)
+
+
+def _say(work: Examination, state: dict[str, Any], steps: dict[str, Step], *, as_json: bool) -> int:
+    lines = ladder_lines(steps)
+    last = next(reversed(steps.values()))
+    path = work.place.folder.path / RUNS / last.run / STATE
+    data = {
+        "words": state["words"],
+        "conclusion": conclusion(steps),
+        "steps": [s.to_json() for s in steps.values()],
+        "complete": True,
+    }
+    write_atomically(path, json.dumps({"schema": 1, **data}, ensure_ascii=False))
+    fails = steps[AS_IS].fails
+    if fails:
+        number = work.hypothesis or "N"
+        lines.append(
+            f"verdict: debug-spyre hypothesis conclude {number} confirmed {shlex.quote(conclusion(steps))} --run {last.run}"
+        )
+    html = work.keep_for(last.run, lines, path, {"conclusion": data["conclusion"]})
+    if html:
+        lines.append(f"log: {html}")
+    answer(lines, data, as_json=as_json)
+    return int(Exit.NO if fails else Exit.YES)
+
+
+VERBS = {
+    "ladder": Verb(
+        add_arguments=_add,
+        run=_run,
+        example="debug-spyre ladder 'tests/test_rms.py::test_rms[fp16-1024]'",
+        rest="words",
+    )
+}

@@ -1,0 +1,46 @@
+"""Where a failure enters, from what the rungs showed."""
+
+import pytest
+
+from debug_spyre.core.laddering import RUNGS, Step, conclusion, ladder_lines
+
+
+def climbed(**showed):
+    every = {rung.name: "mismatch" for rung in RUNGS} | {
+        name.replace("_", "-"): word for name, word in showed.items() if name != "aot_eager"
+    }
+    if "aot_eager" in showed:
+        every["aot_eager"] = showed["aot_eager"]
+    return {
+        name: Step(name, word, 0 if word == "passed" else 1, 1, f"r{n}") for n, (name, word) in enumerate(every.items())
+    }
+
+
+@pytest.mark.parametrize(
+    ("showed", "words"),
+    [
+        ({}, "op by op"),
+        ({"op_by_op": "passed"}, "enters with tracing"),
+        ({"op_by_op": "passed", "eager": "passed"}, "aot_eager"),
+        ({"op_by_op": "passed", "eager": "passed", "aot_eager": "passed"}, "backend's own compiler"),
+        ({"caches_off": "passed"}, "stale compiled artefact"),
+        ({"one_core": "passed"}, "division of work"),
+        ({"logging": "passed"}, "timing"),
+        ({"as_is": "passed"}, "does not fail as it is"),
+        ({"as_is": "unknown"}, "not known"),
+        ({"op_by_op": "passed", "eager": "unknown", "aot_eager": "passed"}, "not decided"),
+        ({"op_by_op": "crash"}, "crash and mismatch"),
+    ],
+)
+def test_where_it_enters(showed, words):
+    assert words in conclusion(climbed(**showed))
+
+
+def test_unknown_is_not_pass():
+    assert climbed(eager="unknown")["eager"].fails is None
+
+
+def test_ten_lines_at_most_name_every_rung():
+    lines = ladder_lines(climbed())
+    assert len(lines) <= 10
+    assert all(any(rung.name in line for line in lines) for rung in RUNGS)

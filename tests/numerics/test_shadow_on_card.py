@@ -1,0 +1,160 @@
+"""shadow, sweep and their corner cases on the simulated card, each in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import drawn_faults
+import pytest
+
+FACTOR = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
+CORNERS = """
+import torch
+torch.manual_seed(0)
+def card(*shape): return torch.randn(*shape).half().to("spyre")
+x = card(6, 128)
+y = x * 2                                  # plain
+x.add_(1)                                  # in-place
+x[2:].mul_(0.5)                            # in-place through a view
+out = torch.empty(6, 128, dtype=torch.float16, device="spyre")
+torch.mul(x, x, out=out)                   # out=
+torch.add(out, out, out=out)               # out= that is an input too
+(x.t() + 1).sum()                          # strided input
+(x[1:, 64:] * 3).cpu()                     # offset
+x[0:1].expand(6, 128).exp()                # expanded
+torch.cat([x, y])                          # list of tensors
+x[:0] * 2                                  # zero size
+torch.empty(3, device="spyre").normal_()   # random
+torch.cumsum(x, -1)                        # fallback
+x.mean(-1, keepdim=True) + 1.5             # scalar
+(x > 0).sum()
+x.sum().item()
+"""
+
+
+@pytest.fixture
+def shadowed(tmp_path):
+    """Runs a script or test file under the shadow; returns (report, process)."""
+
+    def run(text, fault="", test=False, settings=None):
+        name = tmp_path / ("test_it.py" if test else "script.py")
+        name.write_text(textwrap.dedent(text), encoding="utf-8")
+        words = (
+            ["-m", "pytest", "-q", "-p", "debug_spyre_shadow", "-p", "no:cacheprovider", str(name)]
+            if test
+            else ["-m", "debug_spyre_shadow", str(name)]
+        )
+        env = drawn_faults.environment(
+            tmp_path, fault, DEBUG_SPYRE_SHADOW=json.dumps({"root": str(tmp_path), **(settings or {})})
+        )
+        done = subprocess.run([sys.executable, *words], cwd=tmp_path, env=env, capture_output=True, text=True)
+        return json.loads((tmp_path / "shadow.json").read_text(encoding="utf-8")), done
+
+    return run
+
+
+def ops(report):
+    return {(o["op"].split(".")[1], int(o["site"].rpartition(":")[2])): o for o in report["ops"]}
+
+
+def test_healthy_corner_cases_name_no_op(shadowed):
+    report, done = shadowed(CORNERS)
+    assert done.returncode == 0, done.stderr
+    assert report["suspect"] is None and not any(o["off"] or o["slightly_off"] for o in report["ops"])
+    seen = {o["op"].split(".")[1] for o in report["ops"] if o["checked"]}
+    assert seen >= {"mul", "add_", "mul_", "add", "exp", "cat", "cumsum", "mean", "gt", "sum", "_to_copy"}
+    reasons = {reason for o in report["ops"] for reason in o["unchecked"]}
+    assert "random" in reasons and "its contents are undefined" in reasons
+    assert [f["op"] for f in report["fallbacks"]] == ["aten.cumsum.default"]
+    assert report["transfers"]["h2d"]["count"] >= 1 and report["transfers"]["d2h"]["bytes"] >= 2
+    assert all(o["site"].startswith("script.py:") for o in report["ops"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        ("dropped_offset:op=mul", "mul_"),
+        ("wrong_overload:op=mul:form=out", "mul"),
+        ("partial_reduction:op=mean:width=64", "mean"),
+    ],
+)
+def test_the_first_wrong_op_is_named(shadowed, tmp_path, fault, name):
+    report, _ = shadowed(CORNERS, fault)
+    suspect = report["suspect"]
+    assert suspect["op"].split(".")[1] == name
+    call = json.loads((tmp_path / "suspect/call.json").read_text(encoding="utf-8"))["call"]
+    assert call["op"] == suspect["op"]
+    assert (tmp_path / "suspect/tensors.safetensors").stat().st_size > 100
+
+
+def test_errors_do_not_propagate_from_op_to_op(shadowed):
+    report, _ = shadowed(CORNERS, "scaled:op=mul:factor=2.0")
+    off = {o["op"].split(".")[1].rstrip("_") for o in report["ops"] if o["off"]}
+    assert off == {"mul"}
+    assert report["suspect"]["again"] == "is wrong again"
+
+
+def test_whether_the_failure_shows_is_known_per_test(shadowed):
+    report, done = shadowed(
+        """
+        import torch
+        def test_right(): assert (torch.ones(4).half().to("spyre") + 1).cpu().sum() == 8
+        def test_wrong(): assert torch.ones(4, 256).half().to("spyre").mean(-1).cpu().sum() == 4
+        """,
+        "partial_reduction:op=mean:width=64",
+        test=True,
+    )
+    assert {n.rpartition("::")[2]: o for n, o in report["outcomes"].items()} == {
+        "test_right": "passed",
+        "test_wrong": "failed",
+    }
+    assert report["suspect"]["nodeid"].endswith("test_wrong")
+    assert done.returncode == 1
+
+
+def test_only_skip_and_most_elements_leave_ops_out(shadowed):
+    report, _ = shadowed(
+        CORNERS, settings={"only": ["aten.mean.dim", "exp", "mul"], "skip": ["mul"], "max_elements": 770}
+    )
+    assert {o["op"] for o in report["ops"] if o["checked"]} == {"aten.mean.dim"}
+    assert any("more than 770 elements" in o["unchecked"] for o in report["ops"])
+
+
+def test_the_golden_result_is_kept_where_asked(shadowed):
+    report, _ = shadowed(CORNERS, "scaled:op=exp:factor=0.5", settings={"golden": True})
+    golden = report["suspect"]["golden"]
+    assert float(golden["actual"]) > 10 * float(golden["expected"])
+
+
+def test_an_op_that_the_card_refuses_and_the_cpu_takes_is_the_suspect(shadowed):
+    report, done = shadowed('import torch\nx = torch.randn(4, 4).half().to("spyre")\ntorch.sort(x)')
+    assert done.returncode != 0
+    assert report["suspect"]["op"].startswith("aten.sort") and "NotImplementedError" in report["suspect"]["error"]
+
+
+def test_fallback_warnings_still_point_at_the_users_line(shadowed):
+    _, done = shadowed('import torch\nx = torch.ones(4).half().to("spyre")\ntorch.cumsum(x, 0)\n')
+    assert "script.py:3: FallbackWarning" in done.stderr
+
+
+def test_a_sweep_finds_the_condition(tmp_path):
+    found, _ = drawn_faults.sweep("partial_reduction:op=mean:width=131", "mean", 256, tmp_path)
+    assert (
+        found["text"]
+        == "aten.mean.dim adds only the first half when the last dimension of argument 0 is longer than 131"
+    )
+
+
+def test_a_sweep_on_a_healthy_card_finds_nothing(tmp_path):
+    found, _ = drawn_faults.sweep("", "mul", 100, tmp_path)
+    assert found["wrong"] is False and found["condition"] is None
+
+
+def test_fuzz_drawn_faults_are_named_and_characterised(capsys):
+    """A few draws; `python tests/numerics/drawn_faults.py 100` for the long form."""
+    results = [drawn_faults.one_sweep(seed) for seed in range(1 if FACTOR == 1 else 100)]
+    with capsys.disabled():
+        print(f"\nsweeps with the exact condition: {sum(exact for exact, _ in results)} of {len(results)}")
+    assert sum(exact for exact, _ in results) >= 0.95 * len(results), results
