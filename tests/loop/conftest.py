@@ -1,15 +1,21 @@
 """A real git repository with the user's own uncommitted and staged work in it, and a session folder beside it."""
 
+import json
 import os
 import subprocess
+import sys
+import sysconfig
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from debug_spyre.cli import main
 from debug_spyre.core import events as ev
-from debug_spyre.core.evidence import Evidence, Failure, Kind, Outcome, Severity, TestRecord
+from debug_spyre.core.evidence import Evidence, Failure, Kind, Outcome, Severity, TestRecord, evidence_to_json
 from debug_spyre.core.fold import fold
+from debug_spyre.edge.tree import snapshot
+from debug_spyre.edge.workspace import Folder, load_session
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "a",
@@ -214,3 +220,87 @@ def good_story(**kw):
     story.table([a, b])
     story.add(ev.TreeReverted(patch="fix.patch", files=("a.py",), digest=START, patched=FIXED))
     return story
+
+
+# the verbs on real folders --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(repository, folder, monkeypatch, capsys, tmp_path):
+    """A checkout with a session in it, told by a story; `run` calls a verb and gives (status, out, err)."""
+
+    class Place:
+        def __init__(self):
+            self.checkout, self.folder = repository, Folder(folder)
+
+        def tell(self, story):
+            """The story becomes the journal and the evidence files, with this checkout and its real tree."""
+            tree = snapshot(self.checkout, folder)
+            real = {START: tree["digest"], FIXED: "fixed-in-the-past"}
+            lines = []
+            for event in story.events:
+                data = json.loads(ev.to_line(event))
+                if data["kind"] == "session_opened":
+                    data |= {"checkout": str(self.checkout), "tree": tree}
+                for key in ("tree_digest", "digest", "patched"):
+                    data[key] = real.get(data[key], data[key]) if isinstance(data.get(key), str) else data.get(key)
+                if data.get("tree_digest") is None:
+                    data.pop("tree_digest", None)
+                for key in ("digest", "patched"):
+                    if data.get(key) is None:
+                        data.pop(key, None)
+                lines.append(json.dumps(data) + "\n")
+            (folder / "journal.jsonl").write_text("".join(lines))
+            for run, evidence in story.evidence.items():
+                (folder / "runs" / run).mkdir(parents=True, exist_ok=True)
+                (folder / "runs" / run / "evidence.json").write_text(json.dumps(evidence_to_json(evidence)))
+            return tree
+
+        @property
+        def session(self):
+            return load_session(self.folder)
+
+        def run(self, *words):
+            capsys.readouterr()
+            try:
+                status = main([str(w) for w in words])
+            except SystemExit as end:
+                status = end.code
+            seen = capsys.readouterr()
+            return status, seen.out, seen.err
+
+        def json(self, *words):
+            status, out, _ = self.run(*words, "--json")
+            data = json.loads(out)
+            assert data["schema"] == 1
+            return status, data
+
+    # an interpreter without a torch-spyre: what the machine has installed is no part of these tests
+    bare = tmp_path / "bare/bin/python"
+    bare.parent.mkdir(parents=True)
+    bare.symlink_to(sys.executable)
+    monkeypatch.setenv("DEBUG_SPYRE_PYTHON", str(bare))
+    monkeypatch.chdir(repository)
+    return Place()
+
+
+@pytest.fixture(scope="session")
+def interpreter(tmp_path_factory):
+    """A virtual environment with pytest and a torch-spyre of its own, so that tests may change it."""
+    venv = tmp_path_factory.mktemp("environment") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    packages = next(venv.glob("lib/python3*/site-packages"))
+    (packages / "base.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    stand_in = packages / "torch_spyre"
+    (stand_in / "ops").mkdir(parents=True)
+    (stand_in / "__init__.py").write_text("__version__ = '0.0.1'\n")
+    (stand_in / "ops/__init__.py").write_text("")
+    (stand_in / "ops/fallbacks.py").write_text(
+        "import warnings\n"
+        "class FallbackWarning(UserWarning):\n    pass\n"
+        "def fall_back(op):\n"
+        "    warnings.warn(f'torch.ops.{op} is falling back to cpu', FallbackWarning, stacklevel=2)\n"
+    )
+    (packages / "torch_spyre-0.0.1.dist-info").mkdir()
+    (packages / "torch_spyre-0.0.1.dist-info/METADATA").write_text("Name: torch-spyre\nVersion: 0.0.1\n")
+    return venv / "bin/python", stand_in

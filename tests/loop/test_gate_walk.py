@@ -61,7 +61,7 @@ class World:
     members: list
     runs: list
     rows: list
-    reverted: bool
+    saved: set  # trees that a saved patch leads to from the start
     tree_now: str
     backend_now: str
     approved: bool
@@ -73,6 +73,7 @@ class World:
     table_current: bool
     table_members: list
     reopened_after_table: bool
+    start: str = START
 
 
 def naive(w):
@@ -86,7 +87,7 @@ def naive(w):
     aside = w.overrides & {
         "same-tests", "measured-at-start", "one-tree", "one-backend", "something-changed", "no-new-fallback", "no-edited-test",
     }  # fmt: skip
-    alone, wide = newest("baseline", START), newest("full-matrix", START)
+    alone, wide = newest("baseline", w.start), newest("full-matrix", w.start)
     post, post_wide = newest("post-fix"), newest("post-fix-matrix")
     if None in (alone, wide, post, post_wide):
         return False
@@ -94,24 +95,24 @@ def naive(w):
     trees = {r.steady_tree() for r in after}
 
     # the runs before the fix saw the tree of the start, those after it saw one tree that is the start with a saved patch
-    if "measured-at-start" not in aside and any(r.steady_tree() != START for r in before):
+    if "measured-at-start" not in aside and any(r.steady_tree() != w.start for r in before):
         return False
     if "one-tree" not in aside:
         if len(trees) != 1 or None in trees:
             return False
         patched = next(iter(trees))
-        if w.tree_now not in (START, patched):
+        if w.tree_now not in (w.start, patched):
             return False
-        if patched != START and not (w.reverted and patched == FIXED) and w.tree_now != patched:
+        if patched != w.start and patched not in w.saved and w.tree_now != patched:
             return False
     # the tree is back, or approved
-    if w.tree_now != START and not w.approved:
+    if w.tree_now != w.start and not w.approved:
         return False
     # something explains the difference
     if "something-changed" not in aside:
         if len(trees) != 1 or None in trees:
             return False
-        if trees == {START} and {r.backend for r in before} == {r.backend for r in after}:
+        if trees == {w.start} and {r.backend for r in before} == {r.backend for r in after}:
             return False
     # one backend
     if "one-backend" not in aside:
@@ -119,7 +120,7 @@ def naive(w):
             return False
         if len({r.backend for r in before}) > 1 or len({r.backend for r in after}) > 1:
             return False
-        if (before[0].backend != after[0].backend or after[0].backend != w.backend_now) and not w.declared:
+        if (before[0].backend != after[0].backend or w.backend_now not in (None, after[0].backend)) and not w.declared:
             return False
     # the same tests
     if "same-tests" not in aside:
@@ -214,7 +215,7 @@ def play(w):
     if w.reopened_after_table:
         story.add(ev.SessionClosed(status="blocked"))
         story.add(ev.SessionReopened(reason="again"))
-    if w.reverted:
+    if w.saved:
         story.add(ev.TreeReverted(patch="fix.patch", files=("a",), digest=START, patched=FIXED))
     return story
 
@@ -301,7 +302,7 @@ def world_of(seed):
         members=members,
         runs=runs,
         rows=some("rows", ["confirmed", "ruled-out"], [], ["dropped"], ["confirmed", "queued"], ["in-progress"]),
-        reverted=reverted,
+        saved={FIXED} if reverted else set(),
         tree_now=some("now", START if reverted else FIXED, OTHER, START, FIXED),
         backend_now=some("backends", BACKEND, REBUILT),
         approved=some("now", not reverted, True, False),

@@ -1,6 +1,5 @@
 """The verbs of the loop on real folders: what they record, refuse and print."""
 
-import json
 import os
 import random
 import signal
@@ -10,77 +9,16 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.loop.conftest import FIXED, START, Story, good_story, state_of
+from tests.loop.conftest import Story, good_story, state_of
 
 from debug_spyre.cli import main
 from debug_spyre.core import events as ev
-from debug_spyre.core.evidence import evidence_to_json
 from debug_spyre.core.words import HypothesisStatus, Status
 from debug_spyre.edge.journal import Journal
-from debug_spyre.edge.tree import snapshot, tree_digest
-from debug_spyre.edge.workspace import Folder, load_session
+from debug_spyre.edge.tree import tree_digest
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
-
-
-@pytest.fixture
-def place(repository, folder, monkeypatch, capsys, tmp_path):
-    """A checkout with a session in it, told by a story; `run` calls a verb and gives (status, out, err)."""
-
-    class Place:
-        def __init__(self):
-            self.checkout, self.folder = repository, Folder(folder)
-
-        def tell(self, story):
-            """The story becomes the journal and the evidence files, with this checkout and its real tree."""
-            tree = snapshot(self.checkout, folder)
-            real = {START: tree["digest"], FIXED: "fixed-in-the-past"}
-            lines = []
-            for event in story.events:
-                data = json.loads(ev.to_line(event))
-                if data["kind"] == "session_opened":
-                    data |= {"checkout": str(self.checkout), "tree": tree}
-                for key in ("tree_digest", "digest", "patched"):
-                    data[key] = real.get(data[key], data[key]) if isinstance(data.get(key), str) else data.get(key)
-                if data.get("tree_digest") is None:
-                    data.pop("tree_digest", None)
-                for key in ("digest", "patched"):
-                    if data.get(key) is None:
-                        data.pop(key, None)
-                lines.append(json.dumps(data) + "\n")
-            (folder / "journal.jsonl").write_text("".join(lines))
-            for run, evidence in story.evidence.items():
-                (folder / "runs" / run).mkdir(parents=True, exist_ok=True)
-                (folder / "runs" / run / "evidence.json").write_text(json.dumps(evidence_to_json(evidence)))
-            return tree
-
-        @property
-        def session(self):
-            return load_session(self.folder)
-
-        def run(self, *words):
-            capsys.readouterr()
-            try:
-                status = main([str(w) for w in words])
-            except SystemExit as end:
-                status = end.code
-            seen = capsys.readouterr()
-            return status, seen.out, seen.err
-
-        def json(self, *words):
-            status, out, _ = self.run(*words, "--json")
-            data = json.loads(out)
-            assert data["schema"] == 1
-            return status, data
-
-    # an interpreter without a torch-spyre: what the machine has installed is no part of these tests
-    bare = tmp_path / "bare/bin/python"
-    bare.parent.mkdir(parents=True)
-    bare.symlink_to(sys.executable)
-    monkeypatch.setenv("DEBUG_SPYRE_PYTHON", str(bare))
-    monkeypatch.chdir(repository)
-    return Place()
 
 
 def with_baseline():

@@ -2,9 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -43,28 +40,6 @@ TOLD = (
     "--signal",
     "the difference grows with the width",
 )
-
-
-@pytest.fixture(scope="module")
-def interpreter(tmp_path_factory):
-    """A virtual environment with pytest and a torch-spyre of its own, so that tests may change it."""
-    venv = tmp_path_factory.mktemp("environment") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
-    packages = next(venv.glob("lib/python3*/site-packages"))
-    (packages / "base.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-    stand_in = packages / "torch_spyre"
-    (stand_in / "ops").mkdir(parents=True)
-    (stand_in / "__init__.py").write_text("__version__ = '0.0.1'\n")
-    (stand_in / "ops/__init__.py").write_text("")
-    (stand_in / "ops/fallbacks.py").write_text(
-        "import warnings\n"
-        "class FallbackWarning(UserWarning):\n    pass\n"
-        "def fall_back(op):\n"
-        "    warnings.warn(f'torch.ops.{op} is falling back to cpu', FallbackWarning, stacklevel=2)\n"
-    )
-    (packages / "torch_spyre-0.0.1.dist-info").mkdir()
-    (packages / "torch_spyre-0.0.1.dist-info/METADATA").write_text("Name: torch-spyre\nVersion: 0.0.1\n")
-    return venv / "bin/python", stand_in
 
 
 @pytest.fixture

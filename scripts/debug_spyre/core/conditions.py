@@ -75,7 +75,7 @@ def members_pass(m: Measured) -> Condition:
             bad.append(member.nodeid)
     if bad:
         text = f"{len(bad)} of {len(members)} members don't pass after the fix: {_words(m, bad)}"
-        return Condition(code, SHUT, text, tuple(bad), f"debug-spyre cluster move {shell_word(bad[0])} --slug SLUG")
+        return Condition(code, SHUT, text, tuple(bad), f"debug-spyre cluster move {shell_word(bad[0])} --to SLUG --reason TEXT")
     if unknown:
         text = f"{len(unknown)} of {len(members)} members have no answer after the fix"
         return Condition(code, UNKNOWN, text, tuple(unknown), VALIDATE)
