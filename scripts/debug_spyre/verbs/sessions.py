@@ -16,7 +16,7 @@ from debug_spyre.core.overview import brief, clip, overview
 from debug_spyre.core.session import Member, Session
 from debug_spyre.core.similar import Similar, find_similar
 from debug_spyre.core.words import Status
-from debug_spyre.edge import opening, page, workspace
+from debug_spyre.edge import opening, page, recovery, workspace
 from debug_spyre.edge.kept import all_evidence
 from debug_spyre.edge.triages import choose_cluster, find_triage
 from debug_spyre.edge.workspace import Folder
@@ -203,6 +203,7 @@ def _status(args: Namespace) -> int:
     folder = the_session(args)
     if args.watch:
         return _watch(folder)
+    recovery.recover(folder.path)  # a run whose supervisor was killed is recorded as lost by whoever looks
     session, evidence = _load(folder)
     html = str(folder.html)
     lines = brief(session, page=html) if args.brief else overview(session, evidence, page=html)
