@@ -156,10 +156,13 @@
   addEventListener("pointerdown", () => { held = true; });
   addEventListener("pointerup", () => { held = false; touched = Date.now(); });
   addEventListener("pointercancel", () => { held = false; });
-  addEventListener("keydown", () => { touched = Date.now(); });
+  addEventListener("keydown", (event) => { touched = Date.now() + ((event.ctrlKey || event.metaKey) && event.key === "f" ? 30000 : 0); }); // the browser's own search would be lost
+  addEventListener("scroll", () => { touched = Math.max(touched, Date.now() - 800); }, {passive: true});
   const selecting = () => { const s = getSelection(); return s && !s.isCollapsed && s.toString() !== ""; };
   const tick = () => {
-    const now = Date.now(), age = Math.max(0, Math.round((now - updated) / 1000));
+    const now = Date.now(), since = (moment) => Math.max(0, Math.round((now - moment) / 1000)), age = since(updated);
+    all("[data-silent]").forEach((element) => { const s = since(Date.parse(element.dataset.silent)); element.textContent = s > 900 ? `silent ${words(s)}` : ""; });
+    if (!Number.isFinite(age)) return;
     all("[data-ago]").forEach((element) => { element.textContent = `, ${words(age)} ago`; element.classList.toggle("old", live && age > 90); });
     if (!button) return;
     const silent = age > SILENT, every = Math.max(period || 5, Math.min(60, age / 10));

@@ -428,6 +428,7 @@ def test_the_list_of_sessions_works_like_a_page(pages, story, strict, tab, tmp_p
     where = page.render_index(tmp_path).as_uri()
     opened = tab(where)
     assert set(opened.requests) == {where} and opened.errors == []
+    assert re.fullmatch(r"silent \d+ days", opened.ask("document.querySelector('[data-silent]').textContent"))
     opened.ask("document.querySelector('[value=blocked]').click()")
     shown = opened.ask(
         "[...document.querySelectorAll('.index tbody tr')].filter((r) => r.getClientRects().length).map((r) => r.dataset.status)"

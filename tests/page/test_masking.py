@@ -68,6 +68,11 @@ def test_ordinary_output_is_left_as_it_is(text):
     assert mask(text) == text
 
 
+def test_a_key_whose_beginning_was_cut_off_is_masked_up_to_its_end():
+    shown = mask(f"abc\n{SECRET}\n{SECRET}==\n-----END RSA PRIVATE KEY-----\nafter")
+    assert shown == f"{MASK}\nafter" and mask(shown) == shown
+
+
 def test_values_of_secret_variables_are_masked_where_they_stand_alone():
     values = secret_values({"HF_TOKEN": "plain-looking", "PATH": "/usr/bin", "API_KEY": "abc"})
     assert values == ("plain-looking",)

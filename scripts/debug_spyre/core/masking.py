@@ -32,6 +32,8 @@ _URL = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/@:\"'<>]*:[^\s/@\"'<
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
+# a key whose beginning lies above the text at hand
+_PRIVATE_KEY_END = re.compile(r"\A(?:(?!-----BEGIN).)*?-----END [A-Z0-9 ]*PRIVATE KEY-----", re.DOTALL)
 _SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"gh[opusr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{16,}"
@@ -115,8 +117,8 @@ def mask(text: str, values: Iterable[str] = ()) -> str:
         if value in text:
             text = text.replace(value, MASK)
     low = text.lower()
-    if "-----begin" in low:
-        text = _PRIVATE_KEY.sub(MASK, text)
+    if " private key-----" in low:
+        text = _PRIVATE_KEY_END.sub(MASK, _PRIVATE_KEY.sub(MASK, text))
     if "://" in low:
         text = _URL.sub(rf"\1{MASK}@", text)
     if _any(_HEADER_WORDS, low):

@@ -166,6 +166,7 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
     numbers = _rows_of(frame, run)
     words, verdicts = _conclusion(frame, run.id, numbers)
     short, whole = frame.short_command(run), frame.command(run)
+    digest = tuple(output_line(frame, line, said=True) for line in frame.lines(run.digest[:10]))
     tail, label, cut = tail_lines(frame, frame.material.tails.get(run.output))
     meta = [scope_words(run)]
     meta += [f"exit {run.exit}"] if run.exit is not None and run.pytest_args is not None else []
@@ -184,15 +185,15 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
         rows=tuple(frame.row_link(n) for n in numbers),
         started=frame.at(run.started_at),
         took=_took(frame, run),
-        by=frame.line(run.by, 40),
+        by=_by(frame, run.by),
         status=run_word(run),
         result=result_words(run) if run.is_finished and run.counts else "",
         meta=tuple(meta),
         output=frame.file_link(run.output),
         command=clip(short or whole, COMMAND_WIDTH),
         whole=clip(whole, WHOLE_WIDTH) if short else "",
-        digest=tuple(output_line(frame, line) for line in run.digest[:OPEN_DIGEST]),
-        more_digest=tuple(output_line(frame, line) for line in run.digest[OPEN_DIGEST:10]),
+        digest=digest[:OPEN_DIGEST],
+        more_digest=digest[OPEN_DIGEST:],
         tail=tail,
         tail_label=label,
         cut=cut,
@@ -203,6 +204,11 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
         by_hand=False,
         open=is_open,
     )
+
+
+def _by(frame: Frame, who: str) -> str:
+    """Who did it, where it was not the one who opened the session."""
+    return "" if who == frame.session.opened_by else f"by {frame.line(who, 40)}"
 
 
 def _took(frame: Frame, run: Run) -> str:
@@ -223,7 +229,7 @@ def _noted(frame: Frame, note: Note, number: int, *, is_open: bool) -> Entry:
         rows=(frame.row_link(note.hypothesis),) if note.hypothesis is not None else (),
         started=frame.at(note.at),
         took="by hand",
-        by=frame.line(note.by, 40),
+        by=_by(frame, note.by),
         status=Word("hand", "noted"),
         result="",
         whole="",

@@ -10,7 +10,7 @@ from debug_spyre.core.view.frame import Frame, Link
 from debug_spyre.core.view.moments import Moment
 from debug_spyre.core.view.output import OutputLine, line_css
 from debug_spyre.core.view.pictures import Picture
-from debug_spyre.core.view.text import Piece, clip, count, size
+from debug_spyre.core.view.text import Piece, count, size
 from debug_spyre.core.words import RUN_NAMES
 
 MOST_ARTIFACTS, MOST_REPORTS, MOST_MAPS, MOST_PATCH_LINES, MOST_LINES = 200, 60, 4, 200, 10
@@ -132,7 +132,7 @@ def _finding(frame: Frame, number: int, note: Note) -> Finding:
 
 
 def _report(frame: Frame, number: int, report: Report) -> ReportView:
-    lines = [clip(frame.say(line), 300) for line in report.lines[:MOST_LINES]]
+    lines = frame.lines(report.lines[:MOST_LINES])
     if len(report.lines) > MOST_LINES:
         lines.append(f"… {count(len(report.lines) - MOST_LINES, 'more line')} in the report")
     return ReportView(
@@ -203,7 +203,7 @@ def _patches(frame: Frame) -> tuple[Patch, ...]:
         tail = frame.material.tails.get(revert.patch) if revert.patch else None
         if revert.patch is None:
             continue
-        lines = tuple(_patch_line(frame, line) for line in (tail.lines[:MOST_PATCH_LINES] if tail else ()))
+        lines = tuple(_patch_line(line) for line in frame.lines(tail.lines[:MOST_PATCH_LINES], 240)) if tail else ()
         total = tail.total if tail else None
         cut = f"{total - len(lines):,} more lines in the file" if total is not None and total > len(lines) else ""
         if tail is None:
@@ -213,7 +213,6 @@ def _patches(frame: Frame) -> tuple[Patch, ...]:
     return tuple(found)
 
 
-def _patch_line(frame: Frame, line: str) -> OutputLine:
-    words = clip(frame.say(line), 240)
+def _patch_line(words: str) -> OutputLine:
     css = "strong" if words.startswith(("+++", "---")) else {"+": "green", "-": "red"}.get(words[:1], "")
     return OutputLine(words, css)

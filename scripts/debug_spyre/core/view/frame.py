@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -82,6 +82,11 @@ class Frame:
     def line(self, text: object, most: int = 200) -> str:
         """Outside text as one line."""
         return one_line(self.say(text), most)
+
+    def lines(self, texts: Iterable[object], width: int = 300) -> list[str]:
+        """Lines of outside text, masked as one text (a secret may span lines), each cut to `width`."""
+        whole = self.say("\n".join(str(text) for text in texts))
+        return [clip(line, width) for line in whole.split("\n")] if whole else []
 
     def prose(self, text: object, most: int = 4000) -> tuple[Piece, ...]:
         """Outside text as one run of prose with its references."""

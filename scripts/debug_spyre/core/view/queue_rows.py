@@ -81,7 +81,7 @@ def _row(frame: Frame, row: Hypothesis) -> QueueRow:
         confidence=frame.line(row.confidence, 20),
         origin=frame.line(row.origin, 40),
         runs=tuple(frame.run_link(run) for run in runs[-8:]),
-        excerpt=tuple(clip(frame.say(line), 300) for line in row.excerpt[:10]),
+        excerpt=tuple(frame.lines(row.excerpt[:10])),
         added=frame.at(row.added_at),
         concluded=frame.at(row.concluded_at) if row.concluded_at else None,
     )
