@@ -285,12 +285,14 @@ def test_fallback_beats_a_decomposition_and_the_newer_order_turns_it_round(readi
 
 
 def test_the_shipped_list_stands_in_for_a_compiled_part_and_says_so(reading):
-    read = reading({"ops/eager.py": "\n"}, compiled=True)
+    uses = "from torch_spyre._C import copy_tensor\n"
+    read = reading({"ops/eager.py": uses}, compiled=True)
     answer = read("aten.view")
     assert answer.summary.eager.verdict == "kernel"
     assert "assumed" in answer.summary.eager.why
-    assert reading({"ops/eager.py": "\n"})("aten.view").summary.eager.verdict == "none"
-    older = reading({"__init__.py": "\n"}, compiled=True)
+    assert reading({"ops/eager.py": uses})("aten.view").summary.eager.verdict == "none"
+    assert reading({"ops/eager.py": "\n"}, compiled=True)("aten.view").summary.eager.verdict == "none"
+    older = reading({"__init__.py": uses}, compiled=True)
     assert older("aten.view").summary.eager.verdict == "none"
     assert "compiled part" in older.surface.warnings[0]
 

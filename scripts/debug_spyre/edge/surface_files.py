@@ -31,7 +31,7 @@ _GENERATED = ("codegen/inputs/Metadata.yaml", "codegen/inputs/spyre_torch_ops.cp
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A package folder and how it was found. `compiled`: it has, or is meant to have, a compiled part."""
+    """A package folder and how it was found."""
 
     folder: Path
     why: str
@@ -96,9 +96,8 @@ def load_surface(found: Found, *, caches: tuple[Path, ...] = ()) -> Surface:
             files[name] = path.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             troubles.append(f"{name}: not read, {error.strerror or error}")
-    compiled = found.is_installed or any(found.folder.glob("_C*.so"))
-    pure = not any(found.folder.glob("_C*.so")) and (found.folder / "_C.py").exists()
-    surface = read_surface(files, compiled=compiled and not pure)
+    pure = (found.folder / "_C.py").exists() and not any(found.folder.glob("_C*.so"))
+    surface = read_surface(files, compiled=not pure)
     if troubles:
         from dataclasses import replace
 

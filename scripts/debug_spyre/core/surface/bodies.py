@@ -60,7 +60,11 @@ def _call(node: ast.Call, seen: _Seen, *, branch: bool) -> None:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     on_cpu = any(k.arg == "device" and _is_cpu(k.value) for k in node.keywords)
     method = isinstance(node.func, ast.Attribute)
-    if (name == "cpu" and method and not node.args) or (name == "to" and any(map(_is_cpu, node.args))) or on_cpu:
+    if (
+        (name == "cpu" and method and not node.args)
+        or ((name == "to" or name.endswith("_to")) and any(map(_is_cpu, node.args)))
+        or on_cpu
+    ):
         if branch:
             seen.cpu_in_branch = True
         else:

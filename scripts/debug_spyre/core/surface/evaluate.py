@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from debug_spyre.core.surface.loops import bind
 from debug_spyre.core.surface.names import from_path
 from debug_spyre.core.surface.values import (
     Dotted,
@@ -206,125 +207,6 @@ def same(one: Value, other: Value) -> bool:
     if isinstance(one, Dotted) and isinstance(other, Dotted):
         return one.path == other.path
     return isinstance(one, Plain) and isinstance(other, Plain) and bool(one.value == other.value)
-
-
-@visits(ast.IfExp)
-def _conditional(node: ast.IfExp, scope: Scope, module: Module) -> Value:
-    holds = decided(node.test, scope, module)
-    if holds is not None:
-        return evaluate(node.body if holds else node.orelse, scope, module)
-    chosen, other = evaluate(node.body, scope, module), evaluate(node.orelse, scope, module)
-    if isinstance(chosen, Items) and isinstance(other, Items):
-        return Items([*chosen.values, *other.values], open=chosen.open or other.open, maybe=True)
-    return other if isinstance(chosen, Unknown) else chosen
-
-
-@visits(ast.BoolOp)
-def _or(node: ast.BoolOp, scope: Scope, module: Module) -> Value:
-    values = [evaluate(value, scope, module) for value in node.values]
-    unknown = [value for value in values if isinstance(value, Unknown)]
-    if isinstance(node.op, ast.Or) and not unknown:
-        return next((v for v in values if not _is_empty(v)), values[-1])
-    return next((v for v in unknown if v.why is not Why.TEXT), Unknown())
-
-
-def _is_empty(value: Value) -> bool:
-    empty_word = isinstance(value, Word) and not value.text
-    return (
-        empty_word or (isinstance(value, Plain) and not value.value) or (isinstance(value, Items) and not value.values)
-    )
-
-
-@visits(ast.ListComp)
-@visits(ast.SetComp)
-@visits(ast.GeneratorExp)
-def _comprehension(node: ast.ListComp, scope: Scope, module: Module) -> Value:
-    items = Items()
-    for inner in _rounds(node.generators, scope, module, items):
-        items.values.append(evaluate(node.elt, inner, module))
-        if len(items.values) >= MOST_ITEMS:
-            break
-    return items
-
-
-@visits(ast.DictComp)
-def _dict_comprehension(node: ast.DictComp, scope: Scope, module: Module) -> Value:
-    keys = Items()
-    pairs = Pairs()
-    for inner in _rounds(node.generators, scope, module, keys):
-        pairs.pairs.append((evaluate(node.key, inner, module), evaluate(node.value, inner, module)))
-    pairs.open = keys.open
-    pairs.pairs += [(value, value) for value in keys.values]
-    return pairs
-
-
-def _rounds(generators: list[ast.comprehension], scope: Scope, module: Module, into: Items) -> Iterator[Scope]:
-    first, rest = generators[0], generators[1:]
-    for value in iterated(evaluate(first.iter, scope, module), into):
-        inner = Scope(scope)
-        bind(first.target, value, inner)
-        if any(decided(condition, inner, module) is False for condition in first.ifs):
-            continue
-        if rest:
-            yield from _rounds(rest, inner, module, into)
-        else:
-            yield inner
-
-
-def iterated(value: Value, into: Items | None = None) -> list[Value]:
-    """What a loop over the value sees; an unknown one gives one round with that unknown."""
-    if isinstance(value, Items):
-        if value.open and into is not None:
-            into.open = True
-        return list(value.values)
-    if isinstance(value, Pairs):
-        return [key for key, _ in value.pairs]
-    return [value if isinstance(value, Unknown) else Unknown()]
-
-
-def bind(target: ast.expr, value: Value, scope: Scope) -> None:
-    """Assign to a name or unpack over several."""
-    if isinstance(target, ast.Name):
-        scope.set(target.id, value)
-    elif isinstance(target, ast.Starred):
-        bind(target.value, Unknown(), scope)
-    elif isinstance(target, ast.Tuple | ast.List):
-        parts = value.values if isinstance(value, Items) and len(value.values) == len(target.elts) else None
-        spare = value if isinstance(value, Unknown) else Unknown()
-        for index, part in enumerate(target.elts):
-            bind(part, parts[index] if parts else spare, scope)
-
-
-def decided(node: ast.expr, scope: Scope, module: Module) -> bool | None:
-    """Whether a condition holds, where the text alone tells."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        inner = decided(node.operand, scope, module)
-        return None if inner is None else not inner
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        left = evaluate(node.left, scope, module)
-        right = evaluate(node.comparators[0], scope, module)
-        return _compare(node.ops[0], left, right)
-    value = evaluate(node, scope, module)
-    if isinstance(value, Plain):
-        return bool(value.value)
-    return bool(value.text) if isinstance(value, Word) else None
-
-
-def _compare(operator: ast.cmpop, left: Value, right: Value) -> bool | None:
-    positive = isinstance(operator, ast.Eq | ast.Is | ast.In)
-    if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
-        kinds = (Word, Plain, Dotted)
-        if not isinstance(left, kinds) or not isinstance(right, kinds):
-            return None
-        if isinstance(left, Dotted) != isinstance(right, Dotted) and Plain(None) not in (left, right):
-            return None
-        return same(left, right) == positive
-    if isinstance(operator, ast.In | ast.NotIn) and isinstance(left, Word | Dotted):
-        if isinstance(right, Items) and not right.open:
-            return any(same(left, value) for value in right.values) == positive
-        if isinstance(right, Pairs) and not right.open:
-            return any(same(left, key) for key, _ in right.pairs) == positive
-    return None
 
 
 @visits(ast.Lambda)

@@ -10,6 +10,8 @@ import ast
 import re
 from collections.abc import Mapping
 
+from debug_spyre.core.surface import comprehensions as _comprehensions  # noqa: F401  registers its visitors
+from debug_spyre.core.surface import library_forms as _library_forms  # noqa: F401  registers its readers
 from debug_spyre.core.surface.evaluate import attribute_of, evaluate, extend
 from debug_spyre.core.surface.forms import registrar_of
 from debug_spyre.core.surface.python_calls import call_builtin, call_method

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from debug_spyre.core.surface.evaluate import OP_ATTRIBUTES, attribute_of, evaluate, extend, iterated, same
+from debug_spyre.core.surface.evaluate import OP_ATTRIBUTES, attribute_of, evaluate, extend, same
+from debug_spyre.core.surface.loops import iterated
 from debug_spyre.core.surface.values import Dotted, Function, Items, Pairs, Plain, Scope, Unknown, Value, Why, Word
 
 if TYPE_CHECKING:

@@ -15,13 +15,15 @@ _WINS = re.compile(r"\.update\(\s*spyre_decompositions\s*\)")
 _TRACKED = re.compile(r"^\s*fallback_ops\b.*=|\bfallback_ops\.append", re.MULTILINE)
 _SKIP = re.compile(r"['\"](Tensor|dtype|Dimname)['\"] (?:not )?in \w+")
 _RULES = {"Tensor": "schema-lacks", "dtype": "name-has", "Dimname": "schema-has"}
+_USES_COMPILED = re.compile(r"torch_spyre\._C\b|from \.+_C import|from \.+ import _C\b")
 _ROWS = "Metadata.yaml"
 
 
 def read_surface(files: Mapping[str, str], *, compiled: bool = False) -> Surface:
     """The surface of a package. `files`: path beginning with the package's name, and text.
 
-    `compiled`: the package has a compiled part, so where no C++ source is among the files the shipped list stands in.
+    `compiled`: the package is meant to have a compiled part; where its Python uses one and no C++ source is among the
+    files, the shipped list stands in.
     """
     recorder = Package(files).run()
     sites = list(recorder.sites)
@@ -32,6 +34,7 @@ def read_surface(files: Mapping[str, str], *, compiled: bool = False) -> Surface
     package = next(iter(sorted(files)), "torch_spyre").partition("/")[0]
     sites += cpp
     sites += _generated(files)
+    compiled = compiled and any(_USES_COMPILED.search(text) for text in files.values())
     warnings = list(recorder.warnings)
     if compiled and not has_cpp and f"{package}/ops/eager.py" in files:
         sites += known_sites(package)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from debug_spyre.core.surface import bodies
+from debug_spyre.core.surface.eager import Verdict
 from debug_spyre.core.surface.sites import Form, Site, Surface, Unresolved
-from debug_spyre.core.surface.verdict import Both, OpAnswer, Verdict
+from debug_spyre.core.surface.verdict import Both, OpAnswer
 
 MOST = 6
 

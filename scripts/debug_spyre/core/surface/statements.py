@@ -6,8 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.core.surface.evaluate import bind, decided, evaluate, extend, forced, iterated
+from debug_spyre.core.surface.conditions import decided
+from debug_spyre.core.surface.evaluate import evaluate, extend, forced
 from debug_spyre.core.surface.forms import assigned_forms
+from debug_spyre.core.surface.loops import bind, iterated
 from debug_spyre.core.surface.sites import Unresolved
 from debug_spyre.core.surface.values import Dotted, Function, Imported, Items, Pairs, Scope, Unknown, Value, Why
 
