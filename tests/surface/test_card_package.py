@@ -1,5 +1,6 @@
 """The simulated card's own package, read from its text, against what the real dispatcher says after loading it."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -8,41 +9,43 @@ from pathlib import Path
 
 import pytest
 
+from debug_spyre.edge.lock import lock_path
+
 ROOT = Path(__file__).parents[2]
 BACKEND = ROOT / "tests/simulated_card/backend"
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    home = tmp_path_factory.mktemp("exact")
+def exact(home, *words):
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT / "scripts"),
         "SPYRE_SIM_DEVICE": str(home / "device"),
         "DEBUG_SPYRE_PYTHON": sys.executable,
         "HOME": str(home),
+        "DEBUG_SPYRE_LOCK_DIR": str(home),
+        "DEBUG_SPYRE_DEVICES": str(home / "device"),
     }
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "debug_spyre",
-            "op",
-            "--all",
-            "sort",
-            "matmul",
-            "--exact",
-            "--json",
-            "--package",
-            str(BACKEND),
-        ],
-        capture_output=True,
-        text=True,
-        cwd=home,
-        env=environment,
+    (home / "device").touch()
+    words = ("op", *words, "--exact", "--json", "--package", str(BACKEND))
+    return subprocess.run(
+        [sys.executable, "-m", "debug_spyre", *words], capture_output=True, text=True, cwd=home, env=environment
     )
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    done = exact(tmp_path_factory.mktemp("exact"), "--all", "sort", "matmul")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_the_backend_is_not_loaded_while_somebody_has_the_card(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEBUG_SPYRE_LOCK_DIR", str(tmp_path))
+    with lock_path(str(tmp_path / "device")).open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        done = exact(tmp_path, "mm")
+    assert done.returncode == 75
+    assert done.stdout == ""
 
 
 def test_every_op_agrees_with_the_dispatcher(told):

@@ -15,6 +15,7 @@ from debug_spyre.core.surface.bodies import CONDITIONAL
 from debug_spyre.core.surface.index import Index
 from debug_spyre.core.surface.verdict import OpAnswer
 from debug_spyre.edge.interpreter import choose
+from debug_spyre.edge.lock import card_lock
 from debug_spyre.edge.surface_files import Found
 
 SCRIPT = Path(__file__).parents[1] / "inside/debug_spyre_dispatcher.py"
@@ -59,10 +60,11 @@ def compare_with_dispatcher(answers: list[OpAnswer], index: Index, package: Foun
     """Ask the target's torch about the packets of these answers.
 
     Raises:
-        EnvironmentTroubleError: torch could not be asked.
+        EnvironmentTroubleError: torch could not be asked; CardBusyError: somebody has the card's lock.
     """
     packets = sorted({a.name.packet_name for a in answers if a.known})
-    told = _ask(packets, package, checkout)
+    with card_lock(wait=0, command="op --exact"):  # the backend is loaded: nothing else may use the card meanwhile
+        told = _ask(packets, package, checkout)
     disagreements: list[str] = []
     conditional: list[str] = []
     checked = 0

@@ -1,4 +1,4 @@
-"""What the body of a registered function gives away: work on the CPU without a warning, int64 by another way."""
+"""What the body of a registered function gives away: work on the CPU without a FallbackWarning, int64 by another way."""
 
 from __future__ import annotations
 

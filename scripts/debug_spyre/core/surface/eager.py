@@ -130,9 +130,9 @@ def _host_work(site: Site) -> str:
     if bodies.WARNS in site.notes:
         return "; its body runs on the CPU and warns"
     if bodies.CPU in site.notes:
-        return "; SILENT: its body works on the host, without a warning"
+        return "; SILENT: its body works on the host, without a FallbackWarning"
     if bodies.CPU_SOMETIMES in site.notes:
-        return "; one branch of its body goes by the CPU, without a warning"
+        return "; one branch of its body goes by the CPU, without a FallbackWarning"
     return ""
 
 
