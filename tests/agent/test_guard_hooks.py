@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -77,17 +78,51 @@ def test_a_guard_that_fails_inside_asks_and_says_so(kit, checkout, tmp_path):
     assert "no rule was checked" in said["permissionDecisionReason"]
 
 
-def test_a_hook_that_cannot_run_at_all_asks_too(kit, checkout):
-    """The shell line of the frontmatter and of the settings: no Python, or no guard, is said and asked."""
-    import subprocess
+def hook_lines(kit):
+    """The shell lines of the hooks, of the frontmatter and of the settings file."""
+    from debug_spyre.edge.client_settings import hook_command
 
     text = (kit.ROOT / kit.SKILL / "SKILL.md").read_text()
-    block = text.split("command: >-\n", 1)[1].split("timeout:", 1)[0]
+    block = text.split("command: >-\n", 1)[1].split("  Stop:", 1)[0]
     line = " ".join(part.strip() for part in block.splitlines())
-    env = {"CLAUDE_PROJECT_DIR": str(checkout), "CLAUDE_PLUGIN_ROOT": str(checkout / "absent")}
-    for path in ("/usr/bin:/bin", str(checkout)):
-        done = subprocess.run(["/bin/sh", "-c", line], input=b"{}", capture_output=True, env={**env, "PATH": path})
-        assert permission(done) == "ask", done.stderr
+    return {"skill": line, "settings": hook_command("$CLAUDE_PLUGIN_ROOT/scripts")}
+
+
+def run_line(line, checkout, path, root, event):
+    env = {"CLAUDE_PROJECT_DIR": str(checkout), "CLAUDE_PLUGIN_ROOT": str(root), "PATH": path}
+    text = json.dumps({"cwd": str(checkout), **event}).encode()
+    return subprocess.run(["/bin/sh", "-c", line], input=text, capture_output=True, env=env)
+
+
+@pytest.mark.parametrize("which", ["skill", "settings"])
+def test_a_hook_that_cannot_run_at_all_asks_too(which, kit, checkout):
+    """No Python at all, or no guard: it is said and asked."""
+    line = hook_lines(kit)[which]
+    for path, root in (("/usr/bin:/bin", checkout / "absent"), (str(checkout), checkout), (str(checkout), kit.ROOT)):
+        assert permission(run_line(line, checkout, path, root, bash("ls"))) == "ask"
+
+
+@pytest.mark.parametrize("which", ["skill", "settings"])
+def test_the_hooks_line_runs_the_guard_also_where_only_the_environment_has_a_python(which, kit, checkout):
+    line = hook_lines(kit)[which]
+    (checkout / ".venv/bin").mkdir()
+    (checkout / ".venv/bin/python").symlink_to(sys.executable)
+    for path in (os.path.dirname(sys.executable), str(checkout)):
+        assert permission(run_line(line, checkout, path, kit.ROOT, bash("pytest tests"))) == "deny"
+        done = run_line(line, checkout, path, kit.ROOT, bash("ls"))
+        assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_an_older_python_in_front_is_passed_over(kit, checkout, tmp_path):
+    """One that can't read the guard leaves its event to the next."""
+    old = tmp_path / "bin/python3"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho SyntaxError >&2\nexit 1\n")
+    old.chmod(0o755)
+    (checkout / ".venv/bin").mkdir()
+    (checkout / ".venv/bin/python").symlink_to(sys.executable)
+    done = run_line(hook_lines(kit)["skill"], checkout, str(old.parent), kit.ROOT, bash("pytest tests"))
+    assert permission(done) == "deny"
 
 
 # -- Stop
@@ -288,8 +323,6 @@ def test_the_first_call_after_a_compaction_brings_the_state_once(kit, checkout, 
 
 def test_starting_up_imports_no_more_than_it_needs(kit, checkout):
     code = "import sys; exec(compile(open(sys.argv[1]).read(), 'g', 'exec'), {'__name__': 'g', '__file__': 'g'}); print(sorted(sys.modules))"
-    import subprocess
-
     done = subprocess.run(
         [sys.executable, "-IS", "-c", code, str(kit.ROOT / "scripts/guard.py")], capture_output=True, text=True
     )
@@ -330,8 +363,6 @@ def test_property_the_reader_reads_or_refuses(guard, text):
 @given(SHELLISH, st.sampled_from([" ; pytest t.py", "\npytest t.py", " && pytest t.py"]))
 def test_property_what_the_shell_would_run_is_not_hidden_by_what_stands_before(guard, before, last):
     """Whenever bash itself parses the text, and would get to the last command, the guard sees pytest there."""
-    import subprocess
-
     text = before + last
     parsed = subprocess.run(["bash", "-n", "-c", text], capture_output=True)
     if parsed.returncode or parsed.stderr:

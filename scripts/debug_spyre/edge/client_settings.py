@@ -21,7 +21,9 @@ def hook_command(scripts: str, *, flag: str = "--project") -> str:
         '"permissionDecisionReason":"the debug-spyre guard could not run; no rule was checked"}}'
     )
     code = "import sys; sys.path.insert(0, sys.argv[1]); import guard; guard.main()"
-    return f"python3 -IS -c '{code}' \"{scripts}\" {flag} || printf '%s' '{said}'"
+    pythons = 'python3 "$CLAUDE_PROJECT_DIR/.venv/bin/python"'
+    tries = f'for p in {pythons}; do "$p" -IS -c \'{code}\' "{scripts}" {flag} && exit; done'
+    return f"{tries}; printf '%s' '{said}'"
 
 
 def our_hooks(scripts: str) -> dict[str, list[dict[str, Any]]]:
