@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from debug_spyre.core.evidence import Counts, Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage, TestRecord
+from debug_spyre.core.evidence import Counts, Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage
+from debug_spyre.core.evidence import TestRecord as Record
 from debug_spyre.core.triage.digest import digest
 from debug_spyre.core.triage.forms import cluster_from_json, cluster_to_json, triage_to_json
 from debug_spyre.core.triage.grouping import group
@@ -38,8 +39,8 @@ def error(nodeid, cause, **more):
 
 
 def evidence(failures, passing=(), **more):
-    tests = [TestRecord(f.nodeid, Outcome.FAILED) for f in failures if f.nodeid] + [
-        TestRecord(n, Outcome.PASSED) for n in passing
+    tests = [Record(f.nodeid, Outcome.FAILED) for f in failures if f.nodeid] + [
+        Record(n, Outcome.PASSED) for n in passing
     ]
     return Evidence(sources=("log.txt",), counts=Counts(failed=len(failures), passed=len(passing)), complete=True, failures=tuple(failures), tests=tuple(tests), **more)  # fmt: skip
 
@@ -82,7 +83,7 @@ def test_after_a_crash_a_busy_card_is_folded_under_it_and_before_it_is_not():
 def test_expected_failures_of_the_same_function_are_named_as_hidden():
     failures = [mismatch(n) for n in ids("test_a", 1, 2)]
     found = evidence(failures)
-    found = Evidence(**{**{k: getattr(found, k) for k in Evidence.__slots__}, "tests": (*found.tests, TestRecord("tests/t.py::test_a[3]", Outcome.XFAILED), TestRecord("tests/t.py::test_z", Outcome.XFAILED))})  # fmt: skip
+    found = Evidence(**{**{k: getattr(found, k) for k in Evidence.__slots__}, "tests": (*found.tests, Record("tests/t.py::test_a[3]", Outcome.XFAILED), Record("tests/t.py::test_z", Outcome.XFAILED))})  # fmt: skip
     assert group(found)[0].hidden == ("tests/t.py::test_a[3]",)
 
 
@@ -120,7 +121,7 @@ def test_any_order_gives_the_same_clusters():
 
 
 def told(failing, passing):
-    tests = [TestRecord(n, Outcome.PASSED) for n in passing] + [TestRecord(n, Outcome.FAILED) for n in failing]
+    tests = [Record(n, Outcome.PASSED) for n in passing] + [Record(n, Outcome.FAILED) for n in failing]
     return [s.text for s in separators(failing, tests)]
 
 
@@ -151,7 +152,7 @@ def test_a_separator_holds_for_every_failing_and_no_passing_test():
         names = list(dict.fromkeys(ids("test_a", *values)))
         failing = [n for n in names if chance.random() < 0.5]
         passing = [n for n in names if n not in failing]
-        for s in separators(failing, [TestRecord(n, Outcome.PASSED) for n in passing]):
+        for s in separators(failing, [Record(n, Outcome.PASSED) for n in passing]):
             assert not set(s.failing) & set(s.passing), s
             assert {features(n)[s.parameter] for n in failing}.isdisjoint({features(n)[s.parameter] for n in passing})
 
@@ -171,7 +172,7 @@ def test_parameters_are_cut_at_the_hyphens_between_them():
 def test_the_probe_is_the_narrowest():
     assert choose_probe(ids("test_a", "512", "64", "128"), ()) == "tests/t.py::test_a[64]"
     tests = [
-        TestRecord(n, Outcome.FAILED, seconds=s) for n, s in zip(ids("test_a", "64-x", "64-y"), (9.0, 1.0), strict=True)
+        Record(n, Outcome.FAILED, seconds=s) for n, s in zip(ids("test_a", "64-x", "64-y"), (9.0, 1.0), strict=True)
     ]
     assert choose_probe(ids("test_a", "64-x", "64-y"), tests) == "tests/t.py::test_a[64-y]"
     assert choose_probe([], ()) is None

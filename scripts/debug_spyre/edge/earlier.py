@@ -10,7 +10,8 @@ from debug_spyre.core.errors import BadInputError, DebugSpyreError
 from debug_spyre.core.evidence import Cluster, Evidence, evidence_from_json
 from debug_spyre.core.triage.forms import cluster_from_json
 from debug_spyre.core.triage.grouping import group
-from debug_spyre.core.triage.rules import RULES, Rule
+from debug_spyre.core.triage.rule import Rule
+from debug_spyre.core.triage.rules import RULES
 from debug_spyre.edge.finding_runs import find_run
 from debug_spyre.edge.logs_reader import read_logs
 from debug_spyre.edge.records import read_evidence

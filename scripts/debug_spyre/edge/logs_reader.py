@@ -21,7 +21,8 @@ from debug_spyre.core.triage.junit import Junit
 from debug_spyre.core.triage.lines import LONGEST, clean
 from debug_spyre.core.triage.merging import merge
 from debug_spyre.core.triage.results import Results
-from debug_spyre.core.triage.rules import RULES, Rule
+from debug_spyre.core.triage.rule import Rule
+from debug_spyre.core.triage.rules import RULES
 from debug_spyre.core.triage.terminal import Terminal
 from debug_spyre.edge.ffdc_reports import reports_of
 

@@ -6,7 +6,8 @@ import tomllib
 from pathlib import Path
 
 from debug_spyre.core.errors import BadInputError
-from debug_spyre.core.triage.rules import RULES, Rule
+from debug_spyre.core.triage.rule import Rule
+from debug_spyre.core.triage.rules import RULES
 from debug_spyre.core.triage.user_rules import RuleFormatError, parse_rules
 
 

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from debug_spyre.core.evidence import Evidence, Failure, Kind, Outcome, Stage, TestRecord, Unrecognised
-from debug_spyre.core.triage.block import Block, Frame
-from debug_spyre.core.triage.ends import Dump
+from debug_spyre.core.triage.block import Block
+from debug_spyre.core.triage.endings import dump_signal, failures_at_the_end, with_dump
 from debug_spyre.core.triage.judging import judge
-from debug_spyre.core.triage.naming import FAILED_WORDS, from_dump, name_blocks
-from debug_spyre.core.triage.rules import RULES, Rule
-from debug_spyre.core.triage.terminal import Session, SummaryLine, Terminal
+from debug_spyre.core.triage.naming import FAILED_WORDS, name_blocks
+from debug_spyre.core.triage.rule import Rule
+from debug_spyre.core.triage.rules import RULES
+from debug_spyre.core.triage.session_text import Session, SummaryLine
+from debug_spyre.core.triage.terminal import Terminal
 
 _OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}
 
@@ -53,7 +55,7 @@ def evidence_of(terminal: Terminal, *, source: str, rules: Sequence[Rule] = RULE
         unrecognised=_unrecognised(listed),
         warnings=tuple(dict.fromkeys(warnings)),
         collected=last.progress.collected,
-        signal=next((s.ending.signal for s in reversed(sessions) if s.ending.signal), None) or _dump_signal(sessions),
+        signal=next((s.ending.signal for s in reversed(sessions) if s.ending.signal), None) or dump_signal(sessions),
     )
 
 
@@ -74,7 +76,7 @@ def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], w
         if failure.nodeid is None:
             failure = replace(failure, nodeid=block.title, tags=(*failure.tags, "name-only"))
         if failure.kind is Kind.CRASH and crashed:
-            failure = _with_dump(failure, crashed.pop(0), source=source, rules=rules)
+            failure = with_dump(failure, crashed.pop(0), source=source, rules=rules)
         found.append(failure)
     found = _without_totals(found)
     covered = {(f.nodeid, f.phase == "call") for f in found}
@@ -85,7 +87,7 @@ def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], w
     found += [_from_summary(line, texts.get(id(line)), source=source, rules=rules) for line in bare]
     found += _from_progress(session, found, source)
     if session.counts is None:
-        found += _ending(session, found, source=source, rules=rules, warnings=warnings)
+        found += failures_at_the_end(session, found, source=source, rules=rules, warnings=warnings)
     if session.internal is not None:
         found.append(judge(session.internal, source=source, rules=rules))
     elif session.interrupted and not found and "Interrupted" not in session.interrupted[1]:
@@ -134,85 +136,6 @@ def _from_progress(session: Session, found: list[Failure], source: str) -> list[
     return missing
 
 
-def _with_dump(failure: Failure, dump: Dump, *, source: str, rules: Sequence[Rule]) -> Failure:
-    block = _dump_block(dump, failure.nodeid)
-    return replace(judge(block, source=source, kind=Kind.CRASH, rules=rules), line=failure.line)
-
-
-def _dump_block(dump: Dump, nodeid: str | None) -> Block:
-    block = Block(title=dump.text, number=dump.number, nodeid=nodeid)
-    frames = _own(dump.frames())
-    block.frames.extend(frames)
-    block.location_class = dump.text if dump.kind == "fatal" else None
-    if dump.kind == "fatal":
-        block.plain.append(f"Fatal Python error: {dump.text}")
-    block.phase = _phase(dump.frames())
-    return block
-
-
-def _own(frames: list[Frame]) -> list[Frame]:
-    return [f for f in frames if not f.file.startswith("<frozen")] or frames
-
-
-def _phase(frames: list[Frame]) -> str:
-    names = {f.function for f in frames}
-    if "pytest_runtest_setup" in names or "call_fixture_func" in names:
-        return "setup"
-    if "pytest_runtest_teardown" in names:
-        return "teardown"
-    if "pytest_pycollect_makemodule" in names or "pytest_collection" in names or "importtestmodule" in names:
-        return "collect"
-    return "call"
-
-
-def _ending(
-    session: Session, found: list[Failure], *, source: str, rules: Sequence[Rule], warnings: list[str]
-) -> list[Failure]:
-    ending, running = session.ending, session.progress.current
-    dump = next((d for d in reversed(ending.dumps) if d.kind == "fatal"), ending.dumps[-1] if ending.dumps else None)
-    if dump is not None:
-        nodeid = dump.nodeid or running or from_dump(dump.frames(), session)
-        kind = Kind.CRASH if dump.kind == "fatal" else Kind.TIMEOUT
-        block = _dump_block(dump, nodeid)
-        block.captured.extend(ending.texts)
-        if any(f.nodeid == nodeid and f.kind is kind for f in found):
-            return []
-        return [judge(block, source=source, kind=kind, rules=rules)]
-    ended_from_outside = ending.cancelled is not None and ending.signal_text is not None and ending.signal in {9, 15}
-    if ending.signal_text is not None and (running or not found) and not ended_from_outside:
-        number, text = ending.signal_text
-        if running is None and session.progress.outcomes:
-            warnings.append(f"the process ended with {text} after the last test that is named")
-        block = Block(title=text, number=number, nodeid=running, location_class=text)
-        block.plain.append(ending.abort_text or text)
-        block.captured.extend(ending.texts)
-        if running is None and _all_done(session):
-            return []
-        return [judge(block, source=source, kind=Kind.CRASH, rules=rules)]
-    if ending.cancelled is not None:
-        number, text = ending.cancelled
-        if running is None:
-            warnings.append(f"the run was ended from outside ({text}); every test that is named had an outcome")
-            return []
-        block = Block(title=text, number=number, nodeid=running)
-        block.plain.append(text)
-        return [judge(block, source=source, kind=Kind.TIMEOUT, rules=rules)]
-    if ending.signal is not None and running is not None:
-        block = Block(title=f"signal {ending.signal}", number=session.progress.running[running], nodeid=running)
-        block.plain.append(f"ended by signal {ending.signal}")
-        return [judge(block, source=source, kind=Kind.CRASH, rules=rules)]
-    if running is not None and not session.progress.is_parallel:
-        warnings.append(f"the log ends while {running} runs: no outcome, and nothing says how the process ended")
-    elif session.begun and not found:
-        warnings.append("the log ends without pytest's summary")
-    return []
-
-
-def _all_done(session: Session) -> bool:
-    done = len(session.progress.outcomes) or sum(session.progress.letters.values())
-    return bool(done) and session.progress.collected == done
-
-
 def _interrupted(session: Session, *, source: str, rules: Sequence[Rule]) -> list[Failure]:
     number, text = session.interrupted or (0, "")
     if "KeyboardInterrupt" in text or text.startswith("stopping after"):
@@ -255,18 +178,3 @@ def _unrecognised(failures: list[Failure]) -> tuple[Unrecognised, ...]:
         for f in failures
         if f.rule is None and f.kind is not Kind.MISMATCH
     )
-
-
-def _dump_signal(sessions: list[Session]) -> int | None:
-    texts = {
-        "Segmentation fault": 11,
-        "Aborted": 6,
-        "Bus error": 7,
-        "Illegal instruction": 4,
-        "Floating-point exception": 8,
-    }
-    for session in reversed(sessions):
-        for dump in reversed(session.ending.dumps):
-            if dump.kind == "fatal":
-                return texts.get(dump.text)
-    return None

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from debug_spyre.core.evidence import Failure, Kind, Severity, Stage
 from debug_spyre.core.triage import numbers
 from debug_spyre.core.triage.block import Block, Frame
-from debug_spyre.core.triage.rules import FRAME_STAGES, RULES, Rule
+from debug_spyre.core.triage.decisive import BENIGN_RAS, RAS_JSON, decisive, problem_block
+from debug_spyre.core.triage.rule import Rule
+from debug_spyre.core.triage.rules import FRAME_STAGES, RULES
 from debug_spyre.core.triage.severity import severity
 
 MESSAGE = 2000
@@ -28,22 +30,6 @@ _IMPORTS = ("ImportError", "ModuleNotFoundError", "SyntaxError")
 _COMPARE = re.compile(r"assert .{0,400}?(?:==|!=|<=|>=|<|>| is (?:not )?| in |allclose|equal|close)", re.DOTALL)
 _NO_COMPARE = re.compile(
     r"returncode|exit_?code|exitcode|\bcalled?\b|call_|[Mm]ock|\brc\b|WEXITSTATUS|\.is_alive|exists\(|isinstance|hasattr"
-)
-_DECISIVE = re.compile(r"^\s*\*{0,2}Problem\*{0,2}\s*:\s*(.*)")
-_RAS_JSON = re.compile(r"\{[^{}]*\"name\"\s*:\s*\"(RAS::[\w:]+)\"[^{}]*\}")
-_BENIGN_RAS = "RAS::VFMSG::UnsupportedMessageType"
-_DT = re.compile(r"DtException: ?([^\n]{3,300})")
-_CRITICAL = re.compile(r"(?:CRITICAL\b|\[CRITICAL\]|C\d{4} [\d:.]+ +\d+ \S+\])[ :]*(?:\[\d+/\d+\] *)?(.*)")
-_OPTIONAL_LOG = re.compile(r"\S+:\S+\.\w+:\d+ ")
-_LEFT_BEHIND = ("StreamInErrorState", "ErrorState")
-_SHORT = 20  # a text that says less is no cause
-_EMPTY = (
-    "Engine core initialization failed",
-    "EngineCore",
-    "CalledProcessError",
-    "assert",
-    "AssertionError",
-    "backend=",
 )
 _OF_THE_TEST = frozenset({"TypeError", "AttributeError", "NameError", "KeyError", "IndexError", "UnboundLocalError"})
 _OF_THE_DEVICE = frozenset(
@@ -133,7 +119,7 @@ def _kind(block: Block, text: str, error_class: str | None, found: numbers.Misma
         return Kind.CRASH
     if numbers.is_comparison(text) and (error_class is None or name in {"AssertionError", "Failed", "Exception"}):
         return Kind.MISMATCH
-    if error_class and name not in _IMPORTS and not (name == "RuntimeError" and _RAS_JSON.search(text)):
+    if error_class and name not in _IMPORTS and not (name == "RuntimeError" and RAS_JSON.search(text)):
         if _COMPILE_CLASS.search(error_class):
             return Kind.COMPILE
         last = block.frames[-1].file if block.frames else ""
@@ -153,44 +139,6 @@ def _raised_by_compiler(frames: Sequence[Frame], last: str, name: str) -> bool:
     return name == "CalledProcessError" and (compiling or "async_compile" in last)
 
 
-def decisive(text: str, captured: Sequence[str], kind: Kind) -> str:
-    """The part of a long text that says what is wrong: its *Problem* block, the backend's own last words, a RAS name."""
-    if problem := problem_block(text):
-        return problem
-    first = next((line.strip() for line in text.split("\n") if line.strip()), "")[:400]
-    if kind is Kind.MISMATCH:
-        return first
-    beside = "\n".join(captured)
-    if ras := _ras(beside, text):
-        return ras
-    if match := _DT.search(beside) or _DT.search(text):
-        return f"DtException: {match[1].strip()}"
-    if len(first) < _SHORT or first.startswith(_EMPTY):
-        critical = next((m for line in captured if (m := _CRITICAL.match(line))), None)
-        if critical:
-            return _OPTIONAL_LOG.sub("", critical[1], count=1).strip()[:400] or first
-    return first
-
-
-def problem_block(text: str) -> str | None:
-    """What stands behind `Problem:` at the end of a long message."""
-    if "Problem" not in text:
-        return None
-    lines = text.split("\n")
-    for place in range(len(lines) - 1, -1, -1):
-        if match := _DECISIVE.match(lines[place]):
-            rest = [match[1], *lines[place + 1 : place + 4]]
-            return " ".join(part.strip() for part in rest if part.strip())[:400] or None
-    return None
-
-
-def _ras(beside: str, text: str) -> str | None:
-    """The RAS object that counts: not the one that does not matter, and the first fault before the state it left."""
-    found = [m for where in (text, beside) for m in _RAS_JSON.finditer(where) if m[1] != _BENIGN_RAS]
-    found.sort(key=lambda m: m[1].endswith(_LEFT_BEHIND))
-    return found[0][0][:1500] if found else None
-
-
 def classify(
     block: Block,
     *,
@@ -203,8 +151,8 @@ def classify(
 ) -> Verdict:
     """The first rule that matches, else the stage of the innermost backend frame."""
     error = f"{error_class or ''}: {text}\n{cause}"
-    beside = "\n".join(captured for captured in block.captured if _BENIGN_RAS not in captured)
-    if kind is not Kind.MISMATCH and (ras := _RAS_JSON.search(cause)):
+    beside = "\n".join(captured for captured in block.captured if BENIGN_RAS not in captured)
+    if kind is not Kind.MISMATCH and (ras := RAS_JSON.search(cause)):
         error = f"{ras[0]}\n{error}"
     places = {"error": error, "captured": beside, "any": f"{error}\n{beside}", "class": inner or error_class or ""}
     places["frame"] = "\n".join(str(f) for f in block.frames[-6:])

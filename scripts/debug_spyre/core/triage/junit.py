@@ -11,7 +11,8 @@ from debug_spyre.core.triage.block import Block
 from debug_spyre.core.triage.judging import judge
 from debug_spyre.core.triage.lines import clean
 from debug_spyre.core.triage.nodeids import file_of, from_junit
-from debug_spyre.core.triage.rules import RULES, Rule
+from debug_spyre.core.triage.rule import Rule
+from debug_spyre.core.triage.rules import RULES
 from debug_spyre.core.triage.warned import Warned
 
 _PHASES = (("failed on setup", "setup"), ("failed on teardown", "teardown"), ("collection failure", "collect"))

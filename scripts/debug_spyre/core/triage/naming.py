@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from debug_spyre.core.evidence import Outcome
 from debug_spyre.core.triage.block import Block, Frame
 from debug_spyre.core.triage.nodeids import candidates, domain, file_of, from_domain, split_nodeid
-from debug_spyre.core.triage.terminal import Session, SummaryLine
+from debug_spyre.core.triage.session_text import Session, SummaryLine
 
 FAILED_WORDS = frozenset({"FAILED", "SUBFAILED", "SUBFAIL"})
 _CRASHED = re.compile(r"worker '(\w+)' crashed while running '(.+)'$")

@@ -13,7 +13,8 @@ from debug_spyre.core.evidence import Counts, Evidence, Failure, Fallback, Kind,
 from debug_spyre.core.triage.block import Block, Frame
 from debug_spyre.core.triage.judging import judge
 from debug_spyre.core.triage.lines import clean
-from debug_spyre.core.triage.rules import RULES, Rule
+from debug_spyre.core.triage.rule import Rule
+from debug_spyre.core.triage.rules import RULES
 from debug_spyre.core.triage.warned import FALLBACK_TEXT
 
 _OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}

@@ -6,11 +6,9 @@ What is kept grows with the number of tests and failures, never with the size of
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from debug_spyre.core.evidence import Counts
 from debug_spyre.core.triage.block import Block
-from debug_spyre.core.triage.ends import Ending
 from debug_spyre.core.triage.lines import without_engine
 from debug_spyre.core.triage.nodeids import split_nodeid
 from debug_spyre.core.triage.progress import TAGS, Progress
@@ -25,6 +23,7 @@ from debug_spyre.core.triage.sections import (
     heading,
     phase_and_name,
 )
+from debug_spyre.core.triage.session_text import Session, SummaryLine
 from debug_spyre.core.triage.warned import Warned
 
 _SUMMARY = re.compile(
@@ -35,36 +34,6 @@ _CONFTEST = re.compile(r"(?:ImportError while loading conftest|Error (?:importin
 _USAGE = re.compile(r"ERROR: (?:usage: )?(.*)|(?:\S*pytest\S*|__main__\.py): error: (.*)")
 _BANG = re.compile(r"!+ (.+?) !+$")
 _ROOT = re.compile(r"rootdir: (\S.*?)(?:, (?:config|ini)file.*)?$")
-
-
-@dataclass(slots=True)
-class SummaryLine:
-    """One line of the short summary, with the lines of its message that follow."""
-
-    word: str
-    text: str
-    number: int
-    more: list[str] = field(default_factory=list)
-    nodeid: str | None = None
-
-
-@dataclass(slots=True)
-class Session:
-    """One pytest session of a log."""
-
-    number: int
-    progress: Progress = field(default_factory=Progress)
-    ending: Ending = field(default_factory=Ending)
-    blocks: list[Block] = field(default_factory=list)
-    one_liners: list[Block] = field(default_factory=list)  # --tb=line
-    summary: list[SummaryLine] = field(default_factory=list)
-    counts: Counts | None = None
-    maybe: Counts | None = None
-    rootdir: str | None = None
-    internal: Block | None = None
-    interrupted: tuple[int, str] | None = None
-    has_header: bool = False
-    begun: bool = False
 
 
 class Terminal:

@@ -19,7 +19,7 @@ import re
 from typing import Any
 
 from debug_spyre.core.evidence import Kind, Stage
-from debug_spyre.core.triage.rules import Rule
+from debug_spyre.core.triage.rule import Rule
 
 _PLACES = ("error", "captured", "any", "class", "frame")
 

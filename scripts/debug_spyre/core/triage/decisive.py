@@ -1,0 +1,63 @@
+"""The decisive part of a long text: its last *Problem* block, the backend's own last words, the RAS object that counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from debug_spyre.core.evidence import Kind
+
+_DECISIVE = re.compile(r"^\s*\*{0,2}Problem\*{0,2}\s*:\s*(.*)")
+RAS_JSON = re.compile(r"\{[^{}]*\"name\"\s*:\s*\"(RAS::[\w:]+)\"[^{}]*\}")
+BENIGN_RAS = "RAS::VFMSG::UnsupportedMessageType"
+_DT = re.compile(r"DtException: ?([^\n]{3,300})")
+_CRITICAL = re.compile(r"(?:CRITICAL\b|\[CRITICAL\]|C\d{4} [\d:.]+ +\d+ \S+\])[ :]*(?:\[\d+/\d+\] *)?(.*)")
+_OPTIONAL_LOG = re.compile(r"\S+:\S+\.\w+:\d+ ")
+_LEFT_BEHIND = ("StreamInErrorState", "ErrorState")
+_SHORT = 20  # a text that says less is no cause
+_EMPTY = (
+    "Engine core initialization failed",
+    "EngineCore",
+    "CalledProcessError",
+    "assert",
+    "AssertionError",
+    "backend=",
+)
+
+
+def decisive(text: str, captured: Sequence[str], kind: Kind) -> str:
+    """The part of a long text that says what is wrong: its *Problem* block, the backend's own last words, a RAS name."""
+    if problem := problem_block(text):
+        return problem
+    first = next((line.strip() for line in text.split("\n") if line.strip()), "")[:400]
+    if kind is Kind.MISMATCH:
+        return first
+    beside = "\n".join(captured)
+    if ras := _ras(beside, text):
+        return ras
+    if match := _DT.search(beside) or _DT.search(text):
+        return f"DtException: {match[1].strip()}"
+    if len(first) < _SHORT or first.startswith(_EMPTY):
+        critical = next((m for line in captured if (m := _CRITICAL.match(line))), None)
+        if critical:
+            return _OPTIONAL_LOG.sub("", critical[1], count=1).strip()[:400] or first
+    return first
+
+
+def problem_block(text: str) -> str | None:
+    """What stands behind `Problem:` at the end of a long message."""
+    if "Problem" not in text:
+        return None
+    lines = text.split("\n")
+    for place in range(len(lines) - 1, -1, -1):
+        if match := _DECISIVE.match(lines[place]):
+            rest = [match[1], *lines[place + 1 : place + 4]]
+            return " ".join(part.strip() for part in rest if part.strip())[:400] or None
+    return None
+
+
+def _ras(beside: str, text: str) -> str | None:
+    """The RAS object that counts: not the one that does not matter, and the first fault before the state it left."""
+    found = [m for where in (text, beside) for m in RAS_JSON.finditer(where) if m[1] != BENIGN_RAS]
+    found.sort(key=lambda m: m[1].endswith(_LEFT_BEHIND))
+    return found[0][0][:1500] if found else None

@@ -1,0 +1,48 @@
+"""One classification rule: what it matches, where it looks, and what it then says about a failure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from debug_spyre.core.evidence import Kind, Stage
+
+ANY_KIND = tuple(Kind)
+NOT_A_CRASH = (Kind.COMPILE, Kind.EXCEPTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. `where`: error, captured, any (both), class (innermost class), frame (innermost frames),
+    outside (error, where the innermost frame is not a test's), mock (a source line that replaces parts of the device).
+    """
+
+    id: str
+    stage: Stage
+    reason: str
+    example: str
+    pattern: re.Pattern[str]
+    where: str = "error"
+    tags: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()  # only for failures of these kinds; empty: any but a mismatch
+
+    @property
+    def key_group(self) -> bool:
+        """The part of the match called `key` is what tells two causes of this rule apart."""
+        return "key" in self.pattern.groupindex
+
+
+def make_rule(
+    id: str,
+    stage: Stage,
+    reason: str,
+    example: str,
+    pattern: str | None = None,
+    *,
+    where: str = "error",
+    tags: tuple[str, ...] = (),
+    kinds: tuple[Kind, ...] = (),
+) -> Rule:
+    """A rule; without a pattern its example is matched as it stands."""
+    compiled = re.compile(pattern if pattern is not None else re.escape(example), re.IGNORECASE)
+    return Rule(id, stage, reason, example, compiled, where, tags, kinds)
