@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.core.errors import EnvironmentTroubleError
-from debug_spyre.core.surface.bodies import CONDITIONAL
 from debug_spyre.core.surface.index import Index
+from debug_spyre.core.surface.notes import CONDITIONAL
 from debug_spyre.core.surface.verdict import OpAnswer
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.lock import card_lock

@@ -5,12 +5,7 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-WARNS = "warns"  # emits FallbackWarning itself
-CPU = "cpu"  # computes on the CPU
-CPU_SOMETIMES = "cpu-in-a-branch"
-INT64 = "int64"  # another way for int64
-CALLS_BACK = "eager-in-a-branch"  # Inductor calls the eager kernel for some inputs
-CONDITIONAL = "conditional"  # registered only if something holds that the text does not tell
+from debug_spyre.core.surface.notes import CALLS_BACK, CPU, CPU_SOMETIMES, INT64, WARNS
 
 _MAKERS = {"ones", "zeros", "empty", "full", "rand", "randn", "tensor", "arange", "ones_like", "zeros_like"}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from debug_spyre.core.surface import bodies
+from debug_spyre.core.surface import notes
 from debug_spyre.core.surface.eager import Verdict, eager_of
 from debug_spyre.core.surface.index import Index
 from debug_spyre.core.surface.names import OpName
@@ -98,8 +98,8 @@ def _kept(eager: Verdict, reason: str) -> Verdict:
 
 
 def _int64(site: Site) -> str:
-    return "; int64 goes another way (conversion or CPU)" if bodies.INT64 in site.notes else ""
+    return "; int64 goes another way (conversion or CPU)" if notes.INT64 in site.notes else ""
 
 
 def _branch(site: Site) -> str:
-    return "; for some inputs it calls the eager kernel instead, silently" if bodies.CALLS_BACK in site.notes else ""
+    return "; for some inputs it calls the eager kernel instead, silently" if notes.CALLS_BACK in site.notes else ""

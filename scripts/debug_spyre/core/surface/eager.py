@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from debug_spyre.core.surface import bodies
+from debug_spyre.core.surface import notes
 from debug_spyre.core.surface.index import Index
 from debug_spyre.core.surface.names import ATEN, OpName
 from debug_spyre.core.surface.overloads import Traits
@@ -123,15 +123,15 @@ def _eager_by(site: Site, rivals: Iterable[str]) -> Verdict:
 
 def body_in_words(site: Site) -> str:
     """What the body of a kernel or custom op does on the CPU."""
-    return _host_work(site) + ("; registered only under a condition" if bodies.CONDITIONAL in site.notes else "")
+    return _host_work(site) + ("; registered only under a condition" if notes.CONDITIONAL in site.notes else "")
 
 
 def _host_work(site: Site) -> str:
-    if bodies.WARNS in site.notes:
+    if notes.WARNS in site.notes:
         return "; its body runs on the CPU and warns"
-    if bodies.CPU in site.notes:
+    if notes.CPU in site.notes:
         return "; SILENT: its body works on the host, without a FallbackWarning"
-    if bodies.CPU_SOMETIMES in site.notes:
+    if notes.CPU_SOMETIMES in site.notes:
         return "; one branch of its body goes by the CPU, without a FallbackWarning"
     return ""
 

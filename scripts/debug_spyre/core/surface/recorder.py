@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from debug_spyre.core.surface.bodies import CONDITIONAL, notes_of
+from debug_spyre.core.surface.bodies import notes_of
 from debug_spyre.core.surface.names import ATEN, OpName
+from debug_spyre.core.surface.notes import CONDITIONAL
 from debug_spyre.core.surface.sites import Form, Site, Unresolved
 from debug_spyre.core.surface.values import (
     Dotted,

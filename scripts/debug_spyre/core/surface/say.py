@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from debug_spyre.core.surface import bodies
+from debug_spyre.core.surface import notes
 from debug_spyre.core.surface.eager import Verdict
 from debug_spyre.core.surface.sites import Form, Site, Surface, Unresolved
 from debug_spyre.core.surface.verdict import Both, OpAnswer
@@ -83,9 +83,9 @@ def _on_cpu(answer: OpAnswer) -> dict[str, list[str]]:
     """Places where the op works on the CPU without a fallback being registered: silently, sometimes, with a warning, for int64."""
     through = answer.summary.eager.site
     sites = [*answer.sites, *([through] if through is not None and through not in answer.sites else [])]
-    kinds = {"silent": bodies.CPU, "sometimes": bodies.CPU_SOMETIMES, "warns": bodies.WARNS, "int64": bodies.INT64}
+    kinds = {"silent": notes.CPU, "sometimes": notes.CPU_SOMETIMES, "warns": notes.WARNS, "int64": notes.INT64}
     marked = {kind: [s.place for s in sites if note in s.notes] for kind, note in kinds.items()}
-    marked["sometimes"] += [s.place for s in sites if bodies.CALLS_BACK in s.notes]
+    marked["sometimes"] += [s.place for s in sites if notes.CALLS_BACK in s.notes]
     return marked
 
 
