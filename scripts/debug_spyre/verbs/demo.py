@@ -235,11 +235,12 @@ def _second_session(shell: Shell, clusters: list[dict[str, Any]]) -> str:
         "--test", "debug-spyre exec -- python mul.py", "--cost", "10", "--confidence", "high",
     )  # fmt: skip
     shell.type("op", "aten.mul.Tensor")
-    _script(shell, str(added["number"]), "mul.py", MUL, opened)
+    row = _newest(added)
+    _script(shell, row, "mul.py", MUL, opened)
     shell.type(
         "hypothesis",
         "conclude",
-        str(added["number"]),
+        row,
         "confirmed",
         "64 columns work, 50 are refused by the layout pass",
     )
