@@ -30,6 +30,10 @@ KNOWN = (
     ("_fused_sdp_choice", "csrc/attn_utils.cpp", 35),
 )
 
+# Of later versions (2026-08): there only if the Python part speaks of them.
+KNOWN_LATER = ("broadcast_async", "all_gather_async", "all_reduce_async", "wait_work")
+_LATER_FILE = "csrc/distributed/spyre_distributed.cpp"
+
 
 def read_cpp(file: str, text: str) -> list[Site]:
     """Sites of one C++ file; comments don't count."""
@@ -52,12 +56,18 @@ def read_cpp(file: str, text: str) -> list[Site]:
     return sites
 
 
-def known_sites(package: str) -> list[Site]:
-    """The shipped list, for a package whose C++ sources are not there."""
-    return [
+def known_sites(package: str, python: str) -> list[Site]:
+    """The shipped list, for a package whose C++ sources are not there; `python` is its text."""
+    sites = [
         Site(Form.CPP, _op("aten", name), f"{package}/{file}", line, f"as of {KNOWN_SINCE}", assumed=True)
         for name, file, line in KNOWN
     ]
+    sites += [
+        Site(Form.CPP, _op("spyre", name), f"{package}/{_LATER_FILE}", 1, "as of 2026-08-20", assumed=True)
+        for name in KNOWN_LATER
+        if f"spyre.{name}" in python
+    ]
+    return sites
 
 
 def _blank(found: re.Match[str]) -> str:

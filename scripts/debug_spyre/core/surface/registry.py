@@ -37,7 +37,7 @@ def read_surface(files: Mapping[str, str], *, compiled: bool = False) -> Surface
     compiled = compiled and any(_USES_COMPILED.search(text) for text in files.values())
     warnings = list(recorder.warnings)
     if compiled and not has_cpp and f"{package}/ops/eager.py" in files:
-        sites += known_sites(package)
+        sites += known_sites(package, "\n".join(files.values()))
     elif compiled and not has_cpp:  # older: most kernels were C++ and generated
         warnings.append(
             f"{package}: its kernels are in the compiled part, whose sources are not here: eager answers lack them"
