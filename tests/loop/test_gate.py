@@ -149,6 +149,7 @@ TABLE = [
     ("an old fallback stays", {"pre_matrix": {C: fails("passed", fallbacks=["aten.mm"])}, "post_matrix": {C: fails("passed", fallbacks=["torch.ops.aten.mm"])}}, OPEN, None),
     ("one fallback for another", {"pre_matrix": {C: fails("passed", fallbacks=["aten.mm"])}, "post_matrix": {C: fails("passed", fallbacks=["aten.bmm"])}}, SHUT, "no-new-fallback"),
     # predicates
+    ("the op's name may be written in other ways", {"members": ({"nodeid": A, "predicate": {"kind": "falls-back", "op": "torch.ops.aten::mm.default"}},), "pre": {A: fails("passed", fallbacks=["aten.mm"])}, **FALLS_MATRIX}, OPEN, None),
     ("a fallback is gone", {"members": (FALLS,), "pre": {A: fails("passed", fallbacks=["aten.mm"])}, **FALLS_MATRIX}, OPEN, None),
     ("a fallback is still there", {"members": (FALLS,), "pre": {A: fails("passed", fallbacks=["aten.mm"])}, "post": {A: fails("passed", fallbacks=["aten.mm"])}, **FALLS_MATRIX}, SHUT, "members-pass"),
     ("a fallback is gone because the test fails", {"members": (FALLS,), "pre": {A: fails("passed", fallbacks=["aten.mm"])}, "post": {A: "failed"}, **FALLS_MATRIX}, SHUT, "members-pass"),
@@ -365,6 +366,38 @@ def test_an_override_is_worth_something_for_the_table_it_was_given_for_only():
 def test_a_workaround_needs_approval():
     assert codes(gate(good_story(), workaround=True)) == {"workaround-approved"}
     assert gate(good_story(), workaround=True, approved="until torch-spyre is fixed").state is OPEN
+
+
+def commands_of(text):
+    """The debug-spyre commands in a `next`, as words."""
+    import re
+    import shlex
+
+    for part in re.split(r", then |; then |; |, or ", text):
+        if part.startswith("debug-spyre "):
+            yield shlex.split(part)[1:]
+
+
+def test_every_next_command_of_a_reason_is_one_that_its_verb_takes():
+    from argparse import ArgumentParser
+
+    from debug_spyre.verbs import table
+
+    stories = [variant(**case[1]) for case in TABLE] + [Story(), Story(members=(), matrix=None)]
+    found = {r.next for story in stories for r in gate(story, retrospective=None, tree_digest=OTHER).reasons}
+    found |= {r.next for r in judge_blocked(stories[0].session, Claim(tree_digest=OTHER)).reasons}
+    commands = [words for text in found for words in commands_of(text)]
+    assert len(commands) >= 10
+    for name, *words in commands:
+        parser = ArgumentParser(exit_on_error=False)
+        verb = table.load(name)
+        verb.add_arguments(parser)
+        filled = ["confirmed" if w == "VERDICT" else "1" if w == "N" else w for w in words]
+        if name == "hypothesis":
+            assert filled[0] in {"list", "add", "start", "conclude", "drop"}
+            continue
+        _, left = parser.parse_known_args(filled)
+        assert verb.rest or not left, (name, words)
 
 
 def test_unknown_evidence_is_unknown():

@@ -34,7 +34,7 @@ def failed_before(m: Measured) -> Condition:
     """Each member's predicate held before the fix, among the members or (if it passes alone) in the matrix."""
     code, members = "failed-before", m.session.members
     if not members:
-        return Condition(code, SHUT, "the cluster has no member", next="debug-spyre cluster add NODEID")
+        return Condition(code, SHUT, "the cluster has no member", next="debug-spyre cluster add NODEID --reason TEXT")
     alone = m.before_members
     if alone is None or alone.sight is None:
         return Condition(code, UNKNOWN, "the members were not run before the fix", next=BASELINE_MEMBERS)
@@ -61,7 +61,7 @@ def members_pass(m: Measured) -> Condition:
     after = m.after_members
     dependent = {x.nodeid for x in m.scope_dependent}
     if not members:
-        return Condition(code, SHUT, "the cluster has no member", next="debug-spyre cluster add NODEID")
+        return Condition(code, SHUT, "the cluster has no member", next="debug-spyre cluster add NODEID --reason TEXT")
     if after is None and len(dependent) < len(members):
         return Condition(code, UNKNOWN, "the members were not run with the fix in place", next=VALIDATE)
     if after is not None and after.sight is None:
@@ -75,7 +75,9 @@ def members_pass(m: Measured) -> Condition:
             bad.append(member.nodeid)
     if bad:
         text = f"{len(bad)} of {len(members)} members don't pass after the fix: {_words(m, bad)}"
-        return Condition(code, SHUT, text, tuple(bad), f"debug-spyre cluster move {shell_word(bad[0])} --to SLUG --reason TEXT")
+        return Condition(
+            code, SHUT, text, tuple(bad), f"debug-spyre cluster move {shell_word(bad[0])} --to SLUG --reason TEXT"
+        )
     if unknown:
         text = f"{len(unknown)} of {len(members)} members have no answer after the fix"
         return Condition(code, UNKNOWN, text, tuple(unknown), VALIDATE)

@@ -29,6 +29,7 @@ OVERRIDABLE = frozenset(
         "no-edited-test",
     }
 )
+SHOWN_IDS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,12 @@ class Gate:
         return tuple(x for x in self.conditions if x.override is not None)
 
     def to_json(self) -> dict[str, Any]:
-        """The form of contracts.md, with all conditions."""
+        """The form of contracts.md, with all conditions; the text says how many ids there are where they are cut."""
         return {
             "gate": str(self.state),
             "reasons": [
-                {"code": r.code, "text": r.text, "nodeids": list(r.nodeids), "next": r.next} for r in self.reasons
+                {"code": r.code, "text": r.text, "nodeids": list(r.nodeids[:SHOWN_IDS]), "next": r.next}
+                for r in self.reasons
             ],
             "conditions": [
                 {"code": x.code, "state": str(x.state), "text": x.text, "override": x.override} for x in self.conditions

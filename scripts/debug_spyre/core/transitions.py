@@ -103,8 +103,8 @@ def _outcome_of(failure: Failure) -> Outcome:
 
 
 def op_name(op: str) -> str:
-    """An op's name without the prefix that some messages put before it."""
-    return op.removeprefix("torch.ops.")
+    """An op's name in one form, however a message or a person writes it: aten.mm for torch.ops.aten::mm.default."""
+    return op.strip().removeprefix("torch.ops.").replace("::", ".").removesuffix(".default")
 
 
 def predicate(member: Member, seen: Seen) -> Answer:

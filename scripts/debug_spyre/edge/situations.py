@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from debug_spyre.core.claim import shell_word
@@ -39,8 +40,28 @@ def situation(folder: Folder, session: Session) -> Situation:
         members=members,
         cluster=session.cluster or {},
         matrix=second,
+        tensors=_tensors(folder, alone, probe),
         **_cost(probe, (alone, first), (wide, second)),
     )
+
+
+def _tensors(folder: Folder, run: Run | None, probe: str) -> tuple[tuple[str, str], ...]:
+    """The probe's kept tensors, as `compare` takes them: FILE:KEY of what the card gave and of the reference."""
+    if run is None:
+        return ()
+    place = folder.path / "runs" / run.id
+    found: list[tuple[str, str]] = []
+    try:
+        with (place / "results.jsonl").open("rb") as stream:
+            lines = [json.loads(line) for line in stream if b'"tensors"' in line]
+    except (OSError, ValueError):
+        return ()
+    for line in lines:
+        if isinstance(line, dict) and line.get("e") == "tensors" and line.get("nodeid") == probe:
+            for pair in line.get("pairs") or ():
+                file = place / str(pair.get("file"))
+                found.append((f"{file}:{pair.get('actual')}", f"{file}:{pair.get('expected')}"))
+    return tuple(found)
 
 
 def _cost(probe: str, *measured: tuple[Run | None, Evidence | None]) -> dict[str, Any]:

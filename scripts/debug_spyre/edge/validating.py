@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from debug_spyre.core.errors import RefusedError
+from debug_spyre.core.evidence import Evidence
 from debug_spyre.core.measured import Measure, Measured
+from debug_spyre.core.session import Session
 from debug_spyre.core.validation import Present, Step
-from debug_spyre.core.words import POST_FIX, POST_FIX_MATRIX
+from debug_spyre.core.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
 from debug_spyre.edge.fingerprint import backend_fingerprint
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.jobs import JobSpec
+from debug_spyre.edge.kept import load_evidence
 from debug_spyre.edge.pytest_command import pytest_command
 from debug_spyre.edge.run_folder import RunFolder, run_folders_of
 from debug_spyre.edge.tree import tree_digest
@@ -31,6 +34,12 @@ def present(checkout: Path) -> Present:
     """Tree and backend now."""
     packages = choose(checkout).packages
     return Present(tree_digest(checkout), backend_fingerprint(packages) if packages else None)
+
+
+def gate_evidence(folder: Folder, session: Session) -> dict[str, Evidence]:
+    """Evidence of the runs that the gate compares, and of no others: a long session has many."""
+    names = {BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX}
+    return load_evidence(folder, [run for run in session.runs.values() if run.name in names])
 
 
 def running(folder: Folder) -> RunFolder | None:

@@ -17,9 +17,8 @@ from debug_spyre.core.measured import Measured
 from debug_spyre.core.queue import check_open, nothing_explains
 from debug_spyre.core.session import Session
 from debug_spyre.core.words import GateState, Status
-from debug_spyre.edge.kept import all_evidence
 from debug_spyre.edge.tree import patch_since
-from debug_spyre.edge.validating import present
+from debug_spyre.edge.validating import gate_evidence, present
 from debug_spyre.edge.workspace import Folder, load_session
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
@@ -104,7 +103,7 @@ def _claim(args: Namespace, folder: Folder, session: Session) -> Claim:
 
 def _changes(folder: Folder, session: Session, tree: str | None) -> Changes | None:
     """What the validated patch touches: the saved patch where it was reverted, else the tree as it is."""
-    m = Measured(session, all_evidence(folder, session))
+    m = Measured(session, gate_evidence(folder, session))
     if m.patched is None:
         return None
     if m.patched == m.start:
@@ -123,7 +122,7 @@ def _changes(folder: Folder, session: Session, tree: str | None) -> Changes | No
 def _judge(session: Session, folder: Folder, wanted: Status, claim: Claim) -> Gate:
     if wanted is Status.BLOCKED:
         return judge_blocked(session, claim)
-    return judge(session, all_evidence(folder, session), claim)
+    return judge(session, gate_evidence(folder, session), claim)
 
 
 def _events(session: Session, gate: Gate, claim: Claim, wanted: Status) -> Iterable[ev.Event]:

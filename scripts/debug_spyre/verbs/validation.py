@@ -19,10 +19,9 @@ from debug_spyre.core.measured import Measured
 from debug_spyre.core.queue import check_open
 from debug_spyre.core.words import POST_FIX, POST_FIX_MATRIX, GateState
 from debug_spyre.edge.jobs import RunRecord, follow, foreground_seconds, run_job
-from debug_spyre.edge.kept import all_evidence
 from debug_spyre.edge.recovery import recover
 from debug_spyre.edge.tree import patch_since
-from debug_spyre.edge.validating import Limits, job_for, present, running
+from debug_spyre.edge.validating import Limits, gate_evidence, job_for, present, running
 from debug_spyre.edge.workspace import Folder, load_session
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
@@ -119,7 +118,7 @@ def _changes(folder: Folder) -> Changes | None:
 
 def _measured(folder: Folder) -> Measured:
     session = load_session(folder)
-    return Measured(session, all_evidence(folder, session))
+    return Measured(session, gate_evidence(folder, session))
 
 
 def _ended_early(record: RunRecord, folder: Folder, args: Namespace) -> int | None:
@@ -151,7 +150,7 @@ def _record(folder: Folder, changes: Changes | None, args: Namespace) -> int:
 
     def events(known: tuple[Event, ...]) -> Iterable[Event]:
         session = fold(known)
-        m = Measured(session, all_evidence(folder, session))
+        m = Measured(session, gate_evidence(folder, session))
         rows = core.regression_rows(session, m)
         bare = ValidationRecorded(
             rows=core.table(m),
@@ -159,12 +158,12 @@ def _record(folder: Folder, changes: Changes | None, args: Namespace) -> int:
             runs=tuple(x.run.id for x in _runs(m)),
         )
         future = fold([*known, *rows, bare])
-        gate = judge(future, all_evidence(folder, session), claim)
+        gate = judge(future, gate_evidence(folder, session), claim)
         return [*rows, ValidationRecorded(rows=bare.rows, matrix=bare.matrix, runs=bare.runs, gate=gate.to_json())]
 
     made = folder.journal.append_with(events)
     session = load_session(folder)
-    gate = judge(session, all_evidence(folder, session), claim)
+    gate = judge(session, gate_evidence(folder, session), claim)
     html = after_change(folder)
     table = made[-1]
     assert isinstance(table, ValidationRecorded)
