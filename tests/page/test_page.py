@@ -368,3 +368,39 @@ def test_styles_and_scripts_are_ours_alone_and_escaping_is_never_switched_off():
             r"https?:|url\(|@import|innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", text
         ), name
         assert "</" not in text, name
+
+
+def test_failures_that_were_there_before_are_no_news_after_the_fix(story, strict, tmp_path):
+    told = story.Story(tmp_path)
+    story.opened(told)
+    ids = story.matrix_ids()
+    bad = set(story.members())
+    old = [ids[0], ids[1]]
+    before = [(i, Outcome.FAILED if i in bad or i in old else Outcome.PASSED) for i in ids]
+    after = [(i, Outcome.FAILED if i in old else Outcome.PASSED) for i in ids]
+    told.run("full-matrix", ["pytest"], evidence=story.evidence(before))
+    told.run("post-fix-matrix", ["pytest"], evidence=story.evidence(after), status="failed")
+    page.render(told.folder)
+    facts = strict.Page(read(told.folder).split('<dl class="facts">')[1].split("</dl>")[0]).text
+    assert "no new failure" in facts and "2 of 60 failed as before" in facts
+
+
+def test_a_command_is_said_by_its_exit_status_and_a_failure_by_its_inner_class(story, strict, tmp_path):
+    told = story.Story(tmp_path)
+    story.opened(told)
+    wrapped = story.Failure(
+        nodeid=story.PROBE,
+        phase="call",
+        kind=story.Kind.COMPILE,
+        error_class="torch._inductor.exc.InductorError",
+        inner_class="Unsupported",
+        message="torch._inductor.exc.InductorError: Unsupported: no layout found Set TORCHDYNAMO_VERBOSE=1 for more",
+    )
+    told.run("baseline", ["pytest"], evidence=story.evidence([(story.PROBE, Outcome.FAILED)], [wrapped]))
+    told.run(None, ["python", "x.py"], verb="exec", pytest_args=None, exit=3, status="failed", hypothesis=1)
+    page.render(told.folder)
+    html = read(told.folder)
+    text = strict.check(html).text
+    assert "Unsupported: no layout found" in text and "TORCHDYNAMO_VERBOSE" not in text
+    entry = strict.Page(html.split('<article class="exp" id="r2"')[1].split("</article>")[0]).text
+    assert "exit 3" in entry and "command" in entry

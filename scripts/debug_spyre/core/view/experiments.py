@@ -17,7 +17,7 @@ from debug_spyre.core.view.pictures import Picture
 from debug_spyre.core.view.queue_rows import status_word
 from debug_spyre.core.view.text import Piece, clip, count, one_line
 from debug_spyre.core.view.timeline import timeline_picture
-from debug_spyre.core.words import RunStatus
+from debug_spyre.core.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, RunStatus
 
 WHOLE_ENTRIES = 40  # the newest are shown in full
 OPEN_ENTRIES = 2  # of these the newest have their output open
@@ -157,6 +157,14 @@ def _conclusion(
     return tuple(words), tuple(verdicts)
 
 
+_STANDING = {
+    FULL_MATRIX: (Piece("The matrix before a fix."),),
+    BASELINE: (Piece("The state before a fix."),),
+    POST_FIX: (Piece("Judged under "), Piece("validation", "", "#validation"), Piece(".")),
+    POST_FIX_MATRIX: (Piece("Judged under "), Piece("validation", "", "#validation"), Piece(".")),
+}
+
+
 def _title(run: Run) -> str:
     name = run.name or run.verb
     return f"{name} ({run.verb})" if run.name and run.verb not in {"run", "exec", run.name} else name
@@ -197,7 +205,7 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
         tail=tail,
         tail_label=label,
         cut=cut,
-        conclusion=words,
+        conclusion=words or (_STANDING.get(run.name or "", ()) if run.is_finished else ()),
         verdicts=verdicts,
         warnings=tuple(warnings),
         unattributed=run.id in loose,

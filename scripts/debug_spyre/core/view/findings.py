@@ -13,7 +13,7 @@ from debug_spyre.core.view.pictures import Picture
 from debug_spyre.core.view.text import Piece, count, size
 from debug_spyre.core.words import RUN_NAMES
 
-MOST_ARTIFACTS, MOST_REPORTS, MOST_MAPS, MOST_PATCH_LINES, MOST_LINES = 200, 60, 4, 200, 10
+MOST_ARTIFACTS, MOST_REPORTS, MOST_MAPS, MOST_PATCH_LINES, MOST_LINES = 200, 60, 3, 200, 10
 WHAT = {
     "full-matrix": "the matrix before a fix",
     "baseline": "the baseline before a fix",

@@ -170,7 +170,7 @@ def scope_words(run: Run) -> str:
     """What a run selected, in words."""
     collected = run.collected if run.collected is not None else run.scope.get("collected")
     size = f", {collected:,} {'test' if collected == 1 else 'tests'}" if isinstance(collected, int) else ""
-    if run.pytest_args is None and not isinstance(collected, int):
+    if run.pytest_args is None and not collected:
         return "command"
     if run.members_only:
         return "members only" + size

@@ -9,6 +9,7 @@ from debug_spyre.core.view.frame import Frame, Link, Word, scope_words
 from debug_spyre.core.view.moments import Moment, between, duration
 from debug_spyre.core.view.nodeids import NodeId, node_id
 from debug_spyre.core.view.text import Piece, count
+from debug_spyre.core.view.validation import ValidationView
 from debug_spyre.core.words import POST_FIX, POST_FIX_MATRIX, HypothesisStatus, Status
 
 
@@ -47,13 +48,13 @@ class Live:
         return f"{self.done:,}{of} done"
 
 
-def facts(frame: Frame) -> tuple[Fact, ...]:
+def facts(frame: Frame, checked: ValidationView) -> tuple[Fact, ...]:
     """Status, cause, members and matrix after the fix, gate."""
     return (
         _status(frame),
         _cause(frame),
         _after(frame, POST_FIX, "Members after the fix"),
-        _after(frame, POST_FIX_MATRIX, "Matrix after the fix"),
+        _matrix(frame, checked),
         _gate(frame),
     )
 
@@ -110,6 +111,22 @@ def _after(frame: Frame, name: str, label: str) -> Fact:
     if run.counts is None:
         return Fact(label, Word("unknown", f"{run.status.value}, no counts"), note)
     return Fact(label, counts_word(run), note)
+
+
+def _matrix(frame: Frame, checked: ValidationView) -> Fact:
+    """The matrix after the fix against the one before: old failures are no news, new ones are."""
+    fact = _after(frame, POST_FIX_MATRIX, "Matrix after the fix")
+    newest = frame.session.named_runs(POST_FIX_MATRIX)[-1:]
+    before, after = checked.heads[2], checked.heads[3]
+    if not newest or not newest[0].is_finished or not newest[0].valid or before is None or after is None:
+        return fact
+    if newest[0].counts is None or after.text != frame.say(newest[0].id) or not checked.matrix_total:
+        return fact
+    if checked.new_count:
+        return Fact(fact.label, Word("failed", count(checked.new_count, "new failure")), fact.note)
+    if fact.word.css == "failed":
+        return Fact(fact.label, Word("passed", "no new failure"), (Piece(f"{fact.word.text} as before, "), *fact.note))
+    return fact
 
 
 def counts_word(run: Run) -> Word:

@@ -71,6 +71,7 @@ def log_view(material: Material) -> LogView:
     frame = Frame(material)
     session = frame.session
     running = live(frame)
+    checked = validation(frame)
     slug = frame.line(session.slug, 120)
     return LogView(
         stem=frame.line(session.stem, 200),
@@ -86,14 +87,14 @@ def log_view(material: Material) -> LogView:
         updated=frame.at(session.updated_at),
         last_seq=session.last_seq,
         ended=_ended(frame),
-        facts=facts(frame),
+        facts=facts(frame, checked),
         notices=_notices(frame),
         live=running,
         cluster=cluster(frame),
         summary=summary(frame),
         queue=queue(frame),
         experiments=experiments(frame),
-        validation=validation(frame),
+        validation=checked,
         findings=findings(frame),
         actions=actions(frame),
         provenance=provenance(frame),

@@ -134,9 +134,13 @@ def _row(frame: Frame, nodeid: NodeId, says: str, failure: Failure | None, probe
 
 
 def failure_words(frame: Frame, failure: Failure, most: int = 160) -> str:
-    """A failure that is no mismatch, in words."""
+    """A failure that is no mismatch, in words: the inner class and its message, without wrappers and advice."""
     name = failure.inner_class or failure.error_class or failure.kind.value
-    return frame.line(f"{name}: {failure.message}" if failure.message else name, most)
+    message = failure.message or ""
+    short = name.rpartition(".")[2]
+    at = message.find(f"{short}: ")
+    words = message[at:] if at >= 0 else f"{name}: {message}" if message else name
+    return frame.line(words.split("Set TORCHDYNAMO_VERBOSE")[0], most)
 
 
 def _why(frame: Frame) -> tuple[tuple[Piece, ...], ...]:

@@ -106,8 +106,13 @@ def _differs(frame: Frame, records: list[dict[str, Any]]) -> tuple[str, ...]:
     if len(records) < 2:
         return ()
     last = records[-1]
-    keys = [k for k in last if any(k in r and r[k] != last[k] for r in records[:-1])]
+    keys = [k for k in last if any(k in r and _lasting(r[k]) != _lasting(last[k]) for r in records[:-1])]
     return tuple(frame.line(k.replace("_", " "), 60) for k in keys[:12])
+
+
+def _lasting(value: Any) -> Any:
+    """What stays the same while one works: not the number of changed files."""
+    return {k: v for k, v in value.items() if k != "dirty"} if isinstance(value, dict) else value
 
 
 def _environment(frame: Frame) -> dict[str, str]:

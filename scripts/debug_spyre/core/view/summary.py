@@ -52,6 +52,7 @@ class BaselineView:
     pattern: str
     said: tuple[str, ...]
     output: Link
+    figures: bool  # at least one of the failures has mismatch figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,13 @@ def _baseline(frame: Frame) -> BaselineView | None:
         return None
     evidence = frame.evidence.get(run.id)
     failure = _failure(evidence, frame.session.probe)
+    mismatches = _mismatches(frame)
     fallbacks = evidence.fallbacks if evidence else ()
     total = len(evidence.tests) if evidence else 0
     return BaselineView(
         run=frame.run_link(run.id),
         scope=scope_words(run),
-        mismatches=_mismatches(frame),
+        mismatches=mismatches,
         fallbacks=tuple(
             FallbackRow(
                 frame.line(f.op, 160),
@@ -131,6 +133,7 @@ def _baseline(frame: Frame) -> BaselineView | None:
         pattern=frame.line(failure.pattern, 400) if failure and failure.pattern else "",
         said=() if evidence else tuple(frame.line(line, 300) for line in run.digest),
         output=frame.file_link(run.output),
+        figures=any(not row.says for row in mismatches),
     )
 
 

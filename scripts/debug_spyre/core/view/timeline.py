@@ -83,8 +83,9 @@ def _bar(frame: Frame, run: Run) -> _Bar | None:
 def _lanes(rows: Sequence[Hypothesis], runs: Sequence[Run]) -> list[Hypothesis | None]:
     busy = {run.hypothesis for run in runs}
     known = {row.number for row in rows}
-    wanted = [row for row in rows if row.number in busy or not row.is_concluded]
-    wanted = wanted if len(rows) > MOST_LANES else list(rows)
+    wanted = [row for row in rows if row.number in busy or row.status is not HypothesisStatus.DROPPED]
+    if len(wanted) > MOST_LANES:
+        wanted = [row for row in wanted if row.number in busy or not row.is_concluded]
     lanes: list[Hypothesis | None] = list(wanted[-MOST_LANES:])
     return [None, *lanes] if any(number not in known for number in busy) or not lanes else lanes
 
