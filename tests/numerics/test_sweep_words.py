@@ -124,6 +124,15 @@ def test_an_order_effect_is_told_before_sizes():
     assert "after a call with fewer rows" in summary("aten.mul.Tensor", points)["text"]
 
 
+def test_a_threshold_between_the_widths_is_no_order_effect():
+    points = [
+        *sizes(lambda n: n > 74),
+        other("order", "many rows alone", False), other("order", "many rows after few", True),
+        other("order", "many rows alone, wider", True),
+    ]  # fmt: skip
+    assert "longer than" in summary("aten.amax.default", points)["text"]
+
+
 def test_nothing_wrong_and_nothing_compared_are_two_answers():
     assert "is right at every point" in summary("aten.exp.default", sizes(lambda n: False))["text"]
     assert (
