@@ -312,3 +312,14 @@ def test_a_fallback_that_only_the_failing_tests_have_is_the_stage():
     assert "aten.slice.Tensor" in cluster.reason
     shared = Fallback("aten.slice.Tensor", "l.py", 3, (*only.nodeids, *ids("test_b", 1)))
     assert group(evidence(failing, ids("test_b", 1), fallbacks=(shared,)))[0].stage is Stage.CODEGEN
+
+
+def test_the_state_that_a_fault_left_is_folded_under_it_wherever_the_text_shows_it():
+    def device(nodeid, cause, line):
+        return error(nodeid, cause, tags=("device-error",), rule="ras", key=cause, source="l", line=line)
+
+    left = [device(n, "RAS::STREAM::StreamInErrorState", 3) for n in ids("test_b", 1, 2)]
+    fault = device("tests/t.py::test_a", "RAS::COMPUTE::ComputeHardwareError", 90)
+    (cluster,) = group(evidence([*left, fault]))
+    assert cluster.probe == "tests/t.py::test_a"
+    assert len(cluster.folded) == 2

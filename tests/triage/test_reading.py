@@ -311,3 +311,44 @@ def test_an_expected_failure_a_strict_pass_and_a_teardown_error_are_told_apart(t
     assert evidence.counts == Counts(failed=1, errors=1, xfailed=1)
     assert [t.outcome for t in evidence.tests] == [Outcome.XFAILED, Outcome.FAILED, Outcome.ERROR]
     assert [(f.phase, f.rule) for f in evidence.failures] == [("call", "strict-xpass"), ("teardown", None)]
+
+
+def test_marks_between_the_word_and_the_node_id_are_left_out(read_text):
+    text = HEAD + failing("tests/test_a.py::test_b", summary="FAILED [TAGS = op__add dtype__f16] [INPUT SHAPES = [2, 3], (4)] tests/test_a.py::test_b - RuntimeError: x\nXPASS [TAGS = a] tests/test_a.py::test_c - known\n")  # fmt: skip
+    evidence = read_text(text)
+    assert [f.nodeid for f in evidence.failures] == ["tests/test_a.py::test_b"]
+    assert [t.nodeid for t in evidence.tests if t.outcome is Outcome.XPASSED] == ["tests/test_a.py::test_c"]
+
+
+def test_a_table_after_the_counts_is_no_session(read_text):
+    table = "tests/test_a.py::test_b FAILED [ 10%]\ntests/test_a.py ..F [100%]\ntests/test_z.py::test_q FAILED\n"
+    evidence = read_text(HEAD + failing("tests/test_a.py::test_b") + table)
+    assert evidence.counts == Counts(failed=1)
+    assert [f.nodeid for f in evidence.failures] == ["tests/test_a.py::test_b"]
+
+
+def test_a_second_quiet_session_without_a_heading_is_one(read_text):
+    second = "F. [100%]\n" + failing("tests/test_c.py::test_b").replace("1 failed", "1 failed, 1 passed")
+    evidence = read_text(HEAD + failing("tests/test_a.py::test_b") + second)
+    assert evidence.counts == Counts(failed=1, passed=1)
+    assert len(evidence.failures) == 2
+
+
+def test_the_same_tests_that_fail_otherwise_after_a_build_count_once_as_they_failed_last(read_text):
+    evidence = read_text(
+        HEAD
+        + failing("tests/test_a.py::test_b", "RuntimeError: old")
+        + HEAD
+        + failing("tests/test_a.py::test_b", "ValueError: new")
+    )
+    assert [f.error_class for f in evidence.failures] == ["ValueError"]
+
+
+def test_a_busy_card_after_the_tests_own_crash_is_no_new_failure(read_text):
+    crash = (
+        HEAD
+        + 'tests/test_a.py::test_b Fatal Python error: Aborted\n\nCurrent thread 0x1 (most recent call first):\n  File "/w/x.py", line 5 in f\n\n'
+    )
+    busy = '{"errno":"Device or resource busy","name":"RAS::VFIO::DeviceOpenFail"}'
+    evidence = read_text(crash + HEAD + failing("tests/test_a.py::test_b", f"RuntimeError: {busy}"))
+    assert [f.kind for f in evidence.failures] == [Kind.CRASH]

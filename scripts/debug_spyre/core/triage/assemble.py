@@ -24,7 +24,7 @@ _OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}
 
 def evidence_of(terminal: Terminal, *, source: str, rules: Sequence[Rule] = RULES) -> Evidence:
     """All that the text shows."""
-    sessions = [s for s in terminal.sessions if s.begun or s.internal or not s.ending.is_silent]
+    sessions = [s for s in terminal.sessions if s.is_shown]
     listed: list[Failure] = []
     later_passed: set[str] = set()
     warnings = list(terminal.warned.notes)

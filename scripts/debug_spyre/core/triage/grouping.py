@@ -6,7 +6,7 @@ Deterministic: neither the order of the failures nor that of the tests changes c
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from debug_spyre.core.evidence import Cluster, Evidence, Failure, Kind, Outcome, Separator, Severity, Stage
@@ -77,23 +77,39 @@ def _one_each(failures: Iterable[Failure]) -> list[Failure]:
 
 def _fold(evidence: Evidence, by_signature: dict[str, list[Failure]]) -> dict[str, list[Failure]]:
     """After a crash or a device error the device errors that follow are its consequences."""
-    ordered = sorted(evidence.failures, key=lambda f: (f.source or "", f.line or 0))
-    first = next((f for f in ordered if f.kind in {Kind.CRASH, Kind.TIMEOUT} or _FIRST_TAGS & set(f.tags)), None)
-    if first is None:
+    place = {t.nodeid: n for n, t in enumerate(evidence.tests)} if _tells_order(evidence) else {}
+
+    def when(failure: Failure) -> tuple[str, int, int]:
+        return (failure.source or "", place.get(failure.nodeid or "", -1), failure.line or 0)
+
+    begins = [f for f in evidence.failures if f.kind in {Kind.CRASH, Kind.TIMEOUT} or _FIRST_TAGS & set(f.tags)]
+    if not begins:
         return {}
+    first = min(begins, key=lambda f: (_is_left_behind(f), when(f), f.nodeid or ""))
     key = signature(first)
     into: dict[str, list[Failure]] = {key: []}
     for other in list(by_signature):
         members = by_signature[other]
-        if other == key or not all(_FOLLOWS & set(f.tags) and _after(f, first) for f in members):
-            continue
-        into[key] += members
-        del by_signature[other]
+        if other != key and all(_follows(f, first, when) for f in members):
+            into[key] += members
+            del by_signature[other]
     return into
 
 
-def _after(failure: Failure, first: Failure) -> bool:
-    return failure.source == first.source and (failure.line or 0) >= (first.line or 0)
+def _tells_order(evidence: Evidence) -> bool:
+    """The tests are listed in the order in which they ran: passing ones are among them."""
+    return any(t.outcome is Outcome.PASSED for t in evidence.tests)
+
+
+def _follows(failure: Failure, first: Failure, when: Callable[[Failure], tuple[str, int, int]]) -> bool:
+    if failure.source != first.source or not _FOLLOWS & set(failure.tags):
+        return False
+    return _is_left_behind(failure) or when(failure) >= when(first)
+
+
+def _is_left_behind(failure: Failure) -> bool:
+    """The state that an earlier fault left, not a fault of its own."""
+    return "device-error" in failure.tags and "ErrorState" in (failure.cause or failure.message or "")
 
 
 def _cluster(

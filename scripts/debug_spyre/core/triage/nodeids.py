@@ -40,6 +40,23 @@ def _bracket_end(text: str, start: int) -> int:
     return last + 1 if last > start else -1
 
 
+def without_marks(text: str) -> str:
+    """A summary's text without what a plugin puts between the word and the node id: `[TAGS = ...] [SHAPES = [2, 3]] a.py::t`."""
+    rest = text.lstrip()
+    while rest[:1] in {"[", "("}:
+        close = {"[": "]", "(": ")"}[rest[0]]
+        depth, end = 0, -1
+        for place, mark in enumerate(rest[:LONGEST]):
+            depth += (mark == rest[0]) - (mark == close)
+            if depth == 0:
+                end = place
+                break
+        if end < 0 or not rest[end + 1 :].strip():
+            return rest
+        rest = rest[end + 1 :].lstrip()
+    return rest
+
+
 def candidates(text: str) -> list[str]:
     """All readings of `nodeid[ - message]`, the likeliest first."""
     found = []

@@ -6,13 +6,12 @@ import re
 from dataclasses import dataclass, field
 
 from debug_spyre.core.evidence import Outcome
-from debug_spyre.core.triage.nodeids import split_nodeid
+from debug_spyre.core.triage.nodeids import split_nodeid, without_marks
 from debug_spyre.core.triage.sections import LETTERS, WORDS
 
 _WORDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|RERUN|SUBPASSED|SUBFAILED|SUBSKIPPED"
 _OUTCOME = re.compile(rf" *({_WORDS})(?=[ \[(]|$)")
 _XDIST = re.compile(rf"\[gw\d+\] \[ *\d+%\] ({_WORDS})\S* (.+)$")
-TAGS = re.compile(r"(?:\s*\[[^\[\]]{0,2000}\](?:\s*\([^()]{0,200}\))?)+\s+(?=\S)")
 _FILE = re.compile(r"(\S[^:]{0,300}?\.(?:py|txt|md|rst|yaml|yml)) ([.FEsxXRu,-]+)(?: *\[ *\d+%\]| *\[\d+/\d+\])?$")
 _DOTS = re.compile(r"([.FEsxXRu,-]+)(?: *\[ *\d+%\]| *\[ *\d+/\d+\])?$")
 _OPEN_FILE = re.compile(r"(\S[^:]{0,300}?\.py) ([.FEsxXRu,-]*)(?=\S|$)")
@@ -38,7 +37,7 @@ class Progress:
         first = line[:1]
         if first == "[" and (match := _XDIST.match(line[:4200])):
             self.is_parallel = True
-            split = split_nodeid(TAGS.sub("", match[2], count=1))
+            split = split_nodeid(without_marks(match[2]))
             if split:
                 self._finish(split[0], match[1])
             return True

@@ -38,3 +38,11 @@ class Session:
     interrupted: tuple[int, str] | None = None
     has_header: bool = False
     begun: bool = False
+    is_guessed: bool = False  # it began without a heading
+
+    @property
+    def is_shown(self) -> bool:
+        """The text shows a session; lines that only look like progress (a table, say) are none."""
+        if self.is_guessed and self.counts is None and not self.blocks and not self.summary and self.ending.is_silent:
+            return False
+        return self.begun or self.internal is not None or not self.ending.is_silent

@@ -10,8 +10,8 @@ import re
 from debug_spyre.core.evidence import Counts
 from debug_spyre.core.triage.block import Block
 from debug_spyre.core.triage.lines import without_engine
-from debug_spyre.core.triage.nodeids import split_nodeid
-from debug_spyre.core.triage.progress import TAGS, Progress
+from debug_spyre.core.triage.nodeids import split_nodeid, without_marks
+from debug_spyre.core.triage.progress import Progress
 from debug_spyre.core.triage.sections import (
     ERRORS,
     FAILURES,
@@ -136,7 +136,7 @@ class Terminal:
             self.warned.feed_front(line)
         probe = Progress()
         if line and probe.feed(number, line) and (probe.outcomes or probe.running or "%]" in line):
-            self.sessions.append(Session(number, begun=True))
+            self.sessions.append(Session(number, begun=True, is_guessed=True))
             self._section = START
             self._start(number, line)
 
@@ -256,6 +256,4 @@ class Terminal:
         word, rest = match[1], match[2]
         if rest[:1] not in {" ", "[", "("}:
             return
-        if tags := TAGS.match(rest):
-            rest = rest[tags.end() :]
-        self.session.summary.append(SummaryLine(word, rest.strip(), number))
+        self.session.summary.append(SummaryLine(word, without_marks(rest).rstrip(), number))
