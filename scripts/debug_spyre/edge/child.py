@@ -15,6 +15,7 @@ from debug_spyre.core.progress import clock
 from debug_spyre.core.words import RunStatus
 from debug_spyre.edge import processes, settling
 from debug_spyre.edge import run_folder as rf
+from debug_spyre.edge.faults import kept_going
 from debug_spyre.edge.lock import Held
 from debug_spyre.edge.progress_line import ResultsReader
 from debug_spyre.edge.pytest_command import child_path
@@ -157,7 +158,7 @@ class Child:
         event = RunProgressed(
             run=self.job.run, done=seen.done, failed=seen.failed, collected=seen.collected, current=seen.current
         )
-        with settling.kept_going("the progress could not be recorded"):
+        with kept_going("the progress could not be recorded"):
             folder = Path(self.job.folder)
             Folder(folder).journal.append(event)
             settling.render(folder)

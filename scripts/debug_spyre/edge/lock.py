@@ -37,6 +37,7 @@ __all__ = [
     "inherited_descriptors",
     "is_held",
     "lock_path",
+    "lock_paths",
     "read_holder",
 ]
 POLL_SECONDS = 0.2
@@ -73,6 +74,11 @@ class Held:
         self.descriptors = ()
 
 
+def lock_paths(cards: Sequence[str]) -> list[Path]:
+    """The lock files of these cards in sorted order; without a visible card all share one."""
+    return [lock_path(device) for device in sorted(cards)] or [lock_path(None)]
+
+
 def acquire(
     cards: Sequence[str],
     *,
@@ -87,7 +93,7 @@ def acquire(
     Raises:
         CardBusyError: somebody holds one after that time; EnvironmentTroubleError: no lock file can be had.
     """
-    paths = [lock_path(device) for device in sorted(cards)] or [lock_path(None)]
+    paths = lock_paths(cards)
     inherited = _inherited(paths)
     if inherited is not None:
         return inherited

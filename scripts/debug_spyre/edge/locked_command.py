@@ -24,7 +24,7 @@ def run_locked(words: Sequence[str], *, cards: Sequence[str], wait: float | None
         CardBusyError: the lock or the device is held; UsageError: there is no such command.
     """
     processes.become_subreaper()
-    end_orphans()
+    end_orphans(cards)
 
     told: list[str] = []
 
@@ -32,7 +32,7 @@ def run_locked(words: Sequence[str], *, cards: Sequence[str], wait: float | None
         if holder not in told:
             told.append(holder)
             sys.stderr.write(f"debug-spyre: waiting for the card, held by {holder}\n")
-        end_orphans()
+        end_orphans(cards)
 
     held = acquire(cards, wait=wait, claim=Claim(shlex.join(words)), blocked=blocked)
     try:

@@ -98,8 +98,11 @@ def descendants(pid: int) -> list[Process]:
     return [p for p in below if p.state not in {"Z", "X"}]
 
 
-def run_folders() -> dict[str, list[Process]]:
-    """Processes of this user by the run that started them, as their environment says; this one and its parents not."""
+def run_folders(wanted: Callable[[Process, list[bytes]], bool] = lambda _p, _e: True) -> dict[str, list[Process]]:
+    """Processes of this user by the run that started them, as their environment says; this one and its parents not.
+
+    `wanted` narrows them by process and environment entries.
+    """
     own = set(ancestors(os.getpid()))
     found: dict[str, list[Process]] = {}
     marker = f"{RUN_FOLDER}=".encode()
@@ -110,8 +113,9 @@ def run_folders() -> dict[str, list[Process]]:
             environment = (PROC / str(process.pid) / "environ").read_bytes()
         except OSError:
             continue
-        for entry in environment.split(b"\0"):
-            if entry.startswith(marker):
+        entries = environment.split(b"\0")
+        for entry in entries:
+            if entry.startswith(marker) and wanted(process, entries):
                 found.setdefault(os.fsdecode(entry[len(marker) :]), []).append(process)
     return found
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from debug_spyre.core.errors import BadInputError
 from debug_spyre.core.events import RunFinished, RunStarted
-from debug_spyre.edge import processes, settling
+from debug_spyre.edge import card, processes, settling
+from debug_spyre.edge.faults import kept_going
+from debug_spyre.edge.lock import INHERITED, lock_paths
 from debug_spyre.edge.run_folder import RunFolder, run_folders_of
 from debug_spyre.edge.workspace import Folder
 
 
-def end_orphans() -> list[str]:
-    """End this user's processes whose run has no living supervisor any more, and record those runs as lost.
+def end_orphans(cards: Sequence[str]) -> list[str]:
+    """End this user's processes on these cards whose run has no living supervisor, and record those runs as lost.
 
-    Returns their runs' folders. Everybody else's processes are left alone.
+    On these cards is: started under one of their locks, or with one of the devices open. Returns the runs' folders.
+    Everybody else's processes are left alone, and so are those of a run on another card.
     """
     ended = []
-    for name, found in processes.run_folders().items():
+    for name, found in processes.run_folders(_on(cards)).items():
         run = RunFolder(Path(name))
         if not run.path.is_dir() or run.is_minded():
             continue
@@ -30,10 +33,26 @@ def end_orphans() -> list[str]:
             return [p for p in now if pids.get(p.pid, p.start) == p.start]
 
         processes.end(left, grace=settling.grace_seconds())
-        with settling.kept_going("a lost run could not be recorded"):
+        with kept_going("a lost run could not be recorded"):
             recover(run.owner)
         ended.append(name)
     return ended
+
+
+def _on(cards: Sequence[str]) -> Callable[[processes.Process, list[bytes]], bool]:
+    marks = set()
+    for path in lock_paths(cards):
+        with suppress(OSError):
+            found = path.stat(follow_symlinks=False)
+            marks.add(f"{found.st_dev}:{found.st_ino}")
+    holding = {process.pid for process in card.holders(cards).processes}
+    prefix = f"{INHERITED}=".encode()
+
+    def is_on(process: processes.Process, entries: list[bytes]) -> bool:
+        mine = next((e[len(prefix) :].decode("utf-8", "replace") for e in entries if e.startswith(prefix)), "")
+        return process.pid in holding or any(mark.partition(":")[2] in marks for mark in mine.split(","))
+
+    return is_on
 
 
 def recover(folder: Path) -> list[str]:

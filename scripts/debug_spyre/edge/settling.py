@@ -7,66 +7,28 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
-import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from debug_spyre.core import pytest_words
-from debug_spyre.core.errors import DebugSpyreError
-from debug_spyre.core.events import FindingNoted, ReportMade, RunFinished, RunStarted, SessionOpened
+from debug_spyre.core.events import ReportMade, RunFinished, RunStarted, SessionOpened
 from debug_spyre.core.evidence import Evidence, evidence_to_json
 from debug_spyre.core.outcome import Ending, judge
 from debug_spyre.core.scope import scope_of
 from debug_spyre.core.words import RunStatus
 from debug_spyre.edge import run_folder as rf
+from debug_spyre.edge.faults import kept_going
 from debug_spyre.edge.files import PRIVATE, write_atomically
-from debug_spyre.edge.fingerprint import backend_fingerprint, site_packages
 from debug_spyre.edge.records import counts_of
 from debug_spyre.edge.run_folder import RunFolder
+from debug_spyre.edge.surroundings import After, change_words, changes_before, is_declared, look_again
 from debug_spyre.edge.workspace import Folder
 
-BACKEND = "torch-spyre"
-in_supervisor = False
 SESSION_TENSORS = 1024 * 1024 * 1024
-
-
-@dataclass
-class Provenance:
-    """Which torch-spyre, torch, vLLM, Python and git state the run sees."""
-
-    facts: dict[str, Any] = field(default_factory=dict)
-    packages: Path | None = None
-
-    def backend(self) -> str | None:
-        """The installed backend's fingerprint now."""
-        return backend_fingerprint(self.packages) if self.packages else None
-
-
-@dataclass(frozen=True, slots=True)
-class After:
-    """What the surroundings were when the command had ended."""
-
-    backend: str | None
-    tree: str | None
-    changed: bool
-
-
-@contextmanager
-def kept_going(what: str, notes: list[str] | None = None) -> Iterator[None]:
-    """A fault in what merely accompanies a run is told, never the run's end."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001
-        if in_supervisor:  # its stderr is supervisor.log; a person is told in one line, if at all
-            traceback.print_exc()
-            sys.stderr.flush()
-        if notes is not None:
-            notes.append(f"{what}: {error.what if isinstance(error, DebugSpyreError) else error!r}")
 
 
 def grace_seconds() -> float:
@@ -77,32 +39,6 @@ def grace_seconds() -> float:
 def release_seconds() -> float:
     """How long the device may take to be let go."""
     return float(os.environ.get("DEBUG_SPYRE_RELEASE", "60"))
-
-
-def provenance_of(job: rf.Job) -> Provenance:
-    """Facts about the surroundings; an empty record where they can't be had."""
-    found = Provenance(packages=site_packages(job.python))
-    with kept_going("provenance"):
-        from debug_spyre.edge.provenance import provenance
-
-        found.facts = provenance(Path(job.checkout), job.python)
-    return found
-
-
-def tree_of(job: rf.Job) -> str | None:
-    """The digest of the checkout's tree."""
-    with kept_going("tree digest"):
-        from debug_spyre.edge.tree import tree_digest
-
-        return tree_digest(Path(job.checkout))
-    return None
-
-
-def after(job: rf.Job, started: RunStarted) -> After:
-    """Look again: did the backend or the tree change under the run?"""
-    packages = site_packages(job.python)
-    backend = backend_fingerprint(packages) if packages else None
-    return After(backend, tree_of(job), changed=backend != started.backend)
 
 
 def is_session(events: Iterable[object]) -> bool:
@@ -142,7 +78,7 @@ def settle(
     started: RunStarted,
     end: Any,
     *,
-    after: After,
+    seen: After,
     notes: list[str],
     holders: tuple[str, ...] = (),
 ) -> None:
@@ -150,8 +86,8 @@ def settle(
     evidence = read(run, job, notes)
     folder = Folder(Path(job.folder))
     events = folder.journal.read().events
-    changed = after.changed and not _is_declared(job, events, started)
-    notes += _changes_before(events, started, job)
+    changed = seen.changed and not is_declared(job, events, started)
+    notes += changes_before(events, started, job)
     ending = judge(
         Ending(status=end.status, exit=end.exit, is_pytest=job.pytest_args is not None, changed=changed),
         evidence,
@@ -159,8 +95,8 @@ def settle(
         tail=_tail(folder.path / job.output),
         has_results=run.results.exists() and run.results.stat().st_size > 0,
     )
-    if after.changed:
-        notes.insert(0, _change_words(started, after, declared=not changed))
+    if seen.changed:
+        notes.insert(0, change_words(started, seen, declared=not changed))
     scope = scope_of(evidence.selected if evidence else (), pytest_words.options(job.pytest_args or ()))
     folder.journal.append_with(
         lambda now: (
@@ -178,8 +114,8 @@ def settle(
                     failing=len({f.nodeid for f in evidence.failures}) if evidence else 0,
                     digest=_digest(evidence, notes) if _tells(job, evidence) else (),
                     evidence=f"{rf.RUNS}/{job.run}/evidence.json" if run.evidence.exists() else None,
-                    tree_digest=after.tree,
-                    backend=after.backend,
+                    tree_digest=seen.tree,
+                    backend=seen.backend,
                     warnings=tuple(dict.fromkeys([*ending.warnings, *notes])),
                     holders=holders,
                 ),
@@ -238,42 +174,6 @@ def _is_finished(events: Iterable[object], run: str) -> bool:
     return any(isinstance(event, RunFinished) and event.run == run for event in events)
 
 
-def _is_declared(job: rf.Job, events: Iterable[object], started: RunStarted) -> bool:
-    """A change on purpose: told with the run, or noted after the run before it."""
-    if BACKEND in job.expect_change:
-        return True
-    declared = False
-    for event in events:
-        if isinstance(event, RunFinished) and event.seq < started.seq:
-            declared = False
-        if isinstance(event, FindingNoted) and event.expect_change:
-            declared = True
-    return declared
-
-
-def _changes_before(events: Iterable[object], started: RunStarted, job: rf.Job) -> list[str]:
-    """The backend differs from what the run before saw, and nobody said so."""
-    before: RunFinished | None = None
-    declared = BACKEND in job.expect_change
-    for event in events:
-        if isinstance(event, RunFinished) and event.seq < started.seq and event.backend is not None:
-            before, declared = event, BACKEND in job.expect_change
-        elif isinstance(event, FindingNoted) and event.expect_change:
-            declared = True
-    if before is None or started.backend is None or before.backend == started.backend or declared:
-        return []
-    return [
-        f"torch-spyre is another one than in {before.run} (fingerprint {before.backend} then, {started.backend} now)"
-    ]
-
-
-def _change_words(started: RunStarted, now: After, *, declared: bool) -> str:
-    what = f"torch-spyre changed under the run (fingerprint {started.backend} before, {now.backend} after)"
-    if declared:
-        return f"{what}, as declared"
-    return f"{what}: its evidence does not count; run it again with nothing that syncs, or declare it: --expect-change {BACKEND}"
-
-
 def _head(path: Path) -> str:
     with suppress(OSError), path.open("rb") as stream:
         return stream.read(4096).decode("utf-8", "replace")
@@ -302,6 +202,8 @@ def lost(run: RunFolder, job: rf.Job, started: RunStarted) -> None:
         with suppress(OSError):
             seconds = max(seconds, path.stat().st_mtime - run.job_file.stat().st_mtime)
     notes = ["the run's supervisor was killed; this is what its results still say"]
-    settle(run, job, started, Gone(seconds=max(0.0, min(seconds, time.time()))), after=after(job, started), notes=notes)
+    settle(
+        run, job, started, Gone(seconds=max(0.0, min(seconds, time.time()))), seen=look_again(job, started), notes=notes
+    )
     with kept_going("state"):
         run.say(rf.FINISHED)

@@ -19,7 +19,7 @@ from debug_spyre.core.errors import CardBusyError, DebugSpyreError, Exit
 from debug_spyre.core.events import RunStarted
 from debug_spyre.core.fold import fold
 from debug_spyre.core.words import RunStatus
-from debug_spyre.edge import card, processes, settling
+from debug_spyre.edge import card, faults, processes, settling, surroundings
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.child import Child, End
 from debug_spyre.edge.lock import Claim, Held, acquire
@@ -47,7 +47,7 @@ def main(words: Sequence[str]) -> None:
         os._exit(0)
     signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
     os.umask(0o077)
-    settling.in_supervisor = True
+    faults.in_supervisor = True
     run = RunFolder(Path(words[0]))
     os.set_inheritable(int(words[1]), False)  # the lock on job.json is ours alone
     try:
@@ -70,7 +70,7 @@ def _supervise(run: RunFolder) -> None:
         notes.append(f"orphans of the run may escape: no child subreaper here ({trouble})")
     try:
         cards = card.devices(job.cards)
-        provenance = settling.provenance_of(job)
+        provenance = surroundings.provenance_of(job)
         held = _take_card(run, job, cards, who)
         try:
             started = _begin(job, provenance, who)
@@ -93,7 +93,11 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
     Raises:
         CardBusyError: somebody has; the locks are let go.
     """
-    clean = (lambda: None) if _TRUSTING else end_orphans
+
+    def clean() -> None:
+        if not _TRUSTING:
+            end_orphans(cards)
+
     clean()
     looked = time.monotonic()
     said = ""
@@ -122,7 +126,7 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
 
 
 def _prove_free(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str, int]) -> None:
-    end_orphans()
+    end_orphans(cards)
     patience = SETTLE_SECONDS if job.wait is None else min(job.wait, 3600.0) if job.wait > 0 else 0.3
     now = _wait_for_device(run, cards, who, patience)
     if now.state is card.CardState.HELD and job.reap:
@@ -152,9 +156,9 @@ def _wait_for_device(run: RunFolder, cards: Sequence[str], who: dict[str, int], 
         time.sleep(card.POLL_SECONDS)
 
 
-def _begin(job: rf.Job, provenance: settling.Provenance, who: dict[str, int]) -> RunStarted:
+def _begin(job: rf.Job, provenance: surroundings.Provenance, who: dict[str, int]) -> RunStarted:
     """Append RunStarted; a run of a session belongs to the row in progress unless told otherwise."""
-    tree, backend = settling.tree_of(job), provenance.backend()
+    tree, backend = surroundings.tree_of(job), provenance.backend()
 
     def made(events: tuple[object, ...]) -> tuple[RunStarted, ...]:
         row = job.hypothesis
@@ -206,10 +210,10 @@ def _carry_out(
             holders = tuple(p.says() for p in held_still.processes) or (held_still.reason,)
             end = End(RunStatus.ORPHANS, end.exit, end.seconds, end.reason)
     notes += [f"could not be ended: {p.says()}" for p in left]
-    after = settling.after(job, started)
+    seen = surroundings.look_again(job, started)
     held.release()
     run.say(rf.READING, **who)
-    settling.settle(run, job, started, end, after=after, notes=notes, holders=holders)
+    settling.settle(run, job, started, end, seen=seen, notes=notes, holders=holders)
     run.say(rf.FINISHED, **who)
 
 

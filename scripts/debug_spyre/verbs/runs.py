@@ -167,7 +167,7 @@ def _lock(args: Namespace) -> int:
         words = _after_dashes(args.words, "lock")
         return run_locked(words, cards=card.devices(args.cards), wait=0.0 if args.no_wait else args.wait)
     cards = card.devices(args.cards)
-    paths = [lock.lock_path(device) for device in cards] or [lock.lock_path(None)]
+    paths = lock.lock_paths(cards)
     held = [path for path in paths if lock.is_held(path)]
     holder = next((h for path in held if (h := lock.read_holder(path))), None)
     seen = card.holders(cards)
