@@ -5,6 +5,7 @@ import json
 import pytest
 
 from debug_spyre import cli
+from debug_spyre.core import events as ev
 from debug_spyre.edge import page
 from debug_spyre.edge.workspace import session_folders
 
@@ -122,3 +123,25 @@ def test_prune_takes_only_days(logs, capsys, days):
     assert cli.main(["prune", "--older", days]) == 64
     assert "days" in capsys.readouterr().err
     assert len(session_folders(logs)) == 3
+
+
+def test_the_list_follows_the_sessions_by_itself(tmp_path, story, strict):
+    told = story.Story(tmp_path)
+    story.opened(told)
+    page.render(told.folder)
+    index = tmp_path / "index.html"
+    assert "1 session, 1 investigating" in strict.check(index.read_text()).text
+    told.add(ev.HypothesisAdded(number=1, text="x", test="y"))
+    index.write_text("as it was")
+    page.render(told.folder)
+    assert index.read_text() == "as it was"  # not with each small change
+    told.add(ev.SessionClosed(status="blocked", next_action="decide this"))
+    page.render(told.folder)
+    assert "Next: decide this" in strict.check(index.read_text()).text
+
+
+def test_a_fault_of_the_list_is_not_the_pages(tmp_path, story):
+    told = story.Story(tmp_path)
+    story.opened(told)
+    (tmp_path / "index.html").mkdir()
+    assert page.render(told.folder).is_file()

@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,14 @@ from debug_spyre.edge.workspace import Folder, load_session, session_folders
 
 if TYPE_CHECKING:
     from debug_spyre.core.view.frame import Material, Tail
+    from debug_spyre.core.view.log import LogView
     from debug_spyre.core.view.sessions import Listed
 
 # the view is imported where it is used: verbs that render nothing start faster without it
 INDEX = "index.html"
 TAIL_BYTES, COUNTED_BYTES, TAIL_LINES = 16_384, 2_000_000, 40
 MOST_TAILS, MOST_PICTURES, MOST_COMPARISON_BYTES = 48, 6, 8_000_000
+INDEX_SECONDS = 60.0
 PATIENCE = 10.0  # seconds to wait for another renderer; a stopped one must not stop everybody
 
 
@@ -52,7 +54,22 @@ def render(folder: Folder) -> Path:
         view = log_view(material)
         write_atomically(folder.markdown, markdown(view))
         write_atomically(page, render_template("log.html.j2", log=view))
+    _keep_index(folder, view)
     return page
+
+
+def _keep_index(folder: Folder, view: LogView) -> None:
+    """The list follows: at once where a session began or ended, else once a minute. Its fault is never the page's."""
+    logs, index = folder.path.parent, folder.path.parent / INDEX
+    with suppress(DebugSpyreError, OSError):
+        is_young = not view.queue.rows and view.experiments.total <= 1
+        if (
+            is_young
+            or not view.investigating
+            or not index.exists()
+            or time.time() - index.stat().st_mtime > INDEX_SECONDS
+        ):
+            render_index(logs)
 
 
 def render_index(logs: Path) -> Path:
