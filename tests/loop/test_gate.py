@@ -435,3 +435,33 @@ def test_blocked_waits_for_the_row_in_progress_and_asks_for_the_next_tier_when_a
     assert "next tier" in found.reasons[0].text
     story.add(ev.NextNoted(text="instrument torch_spyre/_inductor and escalate"))
     assert judge_blocked(story.session, Claim(tree_digest=START)).state is OPEN
+
+
+class Counted(str):
+    """A node id that counts how often it is looked at."""
+
+    looks = 0
+
+    def __hash__(self):
+        Counted.looks += 1
+        return super().__hash__()
+
+
+def looks_of(size):
+    ids = [Counted(f"tests/t.py::t[{n}]") for n in range(size)]
+    members = ids[: size // 10]
+    story = Story(members=tuple(members))
+    story.run("full-matrix", {**dict.fromkeys(ids, "passed"), **dict.fromkeys(members, "failed")})
+    story.run("baseline", dict.fromkeys(members, "failed"))
+    story.row()
+    runs = [story.run("post-fix", dict.fromkeys(members, "passed"), tree=FIXED)]
+    runs += [story.run("post-fix-matrix", dict.fromkeys(ids, "passed"), tree=FIXED) for _ in range(2)]
+    story.table(runs)
+    session = story.session
+    Counted.looks = 0
+    assert judge(session, story.evidence).state is not GateState.OPEN
+    return Counted.looks
+
+
+def test_the_work_grows_with_the_matrix_and_not_with_its_square():
+    assert looks_of(2000) <= 5 * looks_of(500)

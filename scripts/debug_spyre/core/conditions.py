@@ -38,7 +38,7 @@ def failed_before(m: Measured) -> Condition:
     alone = m.before_members
     if alone is None or alone.sight is None:
         return Condition(code, UNKNOWN, "the members were not run before the fix", next=BASELINE_MEMBERS)
-    unmeasured = tuple(x.nodeid for x in members if x.nodeid not in alone.sight.nodeids)
+    unmeasured = tuple(x.nodeid for x in members if not alone.sight.knows(x.nodeid))
     if unmeasured:
         text = f"{len(unmeasured)} of {len(members)} members are not in {alone.run.id}"
         return Condition(code, UNKNOWN, text, unmeasured, BASELINE_MEMBERS)
@@ -93,7 +93,7 @@ def _sights_after(m: Measured, member: Member, dependent: set[str]) -> list[Sigh
     if matrix is not None and matrix.sight is not None:
         in_matrix = list(m.repeats(matrix, POST_FIX_MATRIX, members_only=False) or _own(matrix))
         was_there = m.before_matrix is None or m.before_matrix.sight is None
-        if was_there or member.nodeid in m.before_matrix.sight.nodeids:  # type: ignore[union-attr]
+        if was_there or m.before_matrix.sight.knows(member.nodeid):  # type: ignore[union-attr]
             found += in_matrix
     return found
 

@@ -26,7 +26,7 @@ class Measure:
     run: Run
     sight: Sight | None
 
-    @property
+    @cached_property
     def scope(self) -> Scope:
         """The ids that the run selected, with the options that change behaviour."""
         if self.sight is None:
@@ -57,6 +57,8 @@ class Measured:
     def __init__(self, session: Session, evidence: Mapping[str, Evidence]) -> None:
         self.session = session
         self._sights = {name: Sight(found) for name, found in evidence.items()}
+        self._measures = [Measure(run, self._sights.get(run.id)) for run in session.runs.values()]
+        self._repeats: dict[tuple[str, str], list[Sight]] = {}
         self.start: str | None = session.tree.get("digest")
         self.before_members = self._before(BASELINE, members_only=True)
         self.before_matrix = self._before(FULL_MATRIX, members_only=False)
@@ -65,11 +67,7 @@ class Measured:
 
     def all_named(self, name: str, *, members_only: bool) -> list[Measure]:
         """Finished valid runs of that name, oldest first."""
-        found = [
-            Measure(run, self._sights.get(run.id))
-            for run in self.session.named_runs(name)
-            if run.is_finished and run.valid
-        ]
+        found = [m for m in self._measures if m.run.name == name and m.run.is_finished and m.run.valid]
         return [m for m in found if self._is_of_members(m) is members_only]
 
     def _is_of_members(self, measure: Measure) -> bool:
@@ -109,12 +107,15 @@ class Measured:
 
         A run that somebody else's hold on the card disturbed says nothing of the tree and is left out.
         """
-        return [
-            m.sight
-            for m in self.all_named(name, members_only=members_only)
-            if m.sight is not None and m.tree == of.tree and m.backend == of.backend and is_same_scope(m, of)
-            if m.run.id == of.run.id or not _is_disturbed(m.sight)
-        ]
+        key = (of.run.id, name)
+        if key not in self._repeats:
+            self._repeats[key] = [
+                m.sight
+                for m in self.all_named(name, members_only=members_only)
+                if m.sight is not None and m.tree == of.tree and m.backend == of.backend and is_same_scope(m, of)
+                if m.run.id == of.run.id or not _is_disturbed(m.sight)
+            ]
+        return self._repeats[key]
 
     def is_scope_dependent(self, member: Member) -> bool:
         """The member's predicate does not hold among the members alone, but in the matrix: it is judged there."""

@@ -56,15 +56,17 @@ class Sight:
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
         self._seen = _index(evidence)
+        # selected ids in order, then any other that has an outcome
+        self.nodeids = tuple(dict.fromkeys((*evidence.selected, *self._seen)))
+        self._known = frozenset(self.nodeids)
 
     def of(self, nodeid: str) -> Seen:
         """What the run says of this test; MISSING where it says nothing."""
         return self._seen.get(nodeid) or Seen(nodeid)
 
-    @property
-    def nodeids(self) -> tuple[str, ...]:
-        """Selected ids in order, then any other that has an outcome."""
-        return tuple(dict.fromkeys((*self.evidence.selected, *self._seen)))
+    def knows(self, nodeid: str) -> bool:
+        """The run selected this test or shows an outcome of it."""
+        return nodeid in self._known
 
 
 def _index(evidence: Evidence) -> dict[str, Seen]:
@@ -154,7 +156,7 @@ def compare_matrix(before: Sight, after: Sight) -> MatrixChange:
     found: dict[str, list[Any]] = {name: [] for name in ("new", "worse", "vanished", "unclear", "gone", "still")}
     for nodeid in dict.fromkeys((*before.nodeids, *after.nodeids)):
         was, now = before.of(nodeid), after.of(nodeid)
-        kind = _transition(was, now, collected_before=nodeid in before.nodeids)
+        kind = _transition(was, now, collected_before=before.knows(nodeid))
         if kind in {"worse", "vanished"}:
             found[kind].append((nodeid, f"{was.word} -> {now.word}"))
         elif kind:
