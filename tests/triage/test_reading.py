@@ -352,3 +352,21 @@ def test_a_busy_card_after_the_tests_own_crash_is_no_new_failure(read_text):
     busy = '{"errno":"Device or resource busy","name":"RAS::VFIO::DeviceOpenFail"}'
     evidence = read_text(crash + HEAD + failing("tests/test_a.py::test_b", f"RuntimeError: {busy}"))
     assert [f.kind for f in evidence.failures] == [Kind.CRASH]
+
+
+def test_a_session_that_was_interrupted_says_so_and_has_no_failure_for_it(read_text):
+    text = (
+        HEAD
+        + "a/test_a.py::test_b PASSED [ 50%]\na/test_a.py::test_c \n\n!!!!!!!!!!!!!!! KeyboardInterrupt !!!!!!!!!!!!!!!\n/w/x.py:3: KeyboardInterrupt\n(to show a full traceback on KeyboardInterrupt use --full-trace)\n====== 1 passed in 1.0s ======\n"
+    )
+    evidence = read_text(text)
+    assert (evidence.failures, evidence.counts) == ((), Counts(passed=1))
+    assert any("KeyboardInterrupt" in w for w in evidence.warnings)
+
+
+def test_a_forked_test_that_died_is_a_crash(read_text):
+    text = HEAD + failing("tests/test_a.py::test_b").replace(
+        "tests/test_a.py:3: in test_b\n    f()\nE   RuntimeError: x\n", ":-1: running the test CRASHED with signal 11\n"
+    )
+    (failure,) = read_text(text).failures
+    assert (failure.nodeid, failure.kind) == ("tests/test_a.py::test_b", Kind.CRASH)

@@ -155,3 +155,14 @@ def test_a_matrix_without_failures_has_no_clusters(call):
 def test_a_selection_without_tests_is_said_with_pytests_own_status(call):
     done = call("triage", "tests", "-k", "nothing")
     assert done.returncode == 5, done.stdout + done.stderr
+
+
+def test_bytes_that_are_not_utf_8_survive_in_the_json(call, tmp_path):
+    path = tmp_path / "log.txt"
+    text = (SAMPLES / "tb-short.txt").read_bytes().replace(b"Mod(d0, 71)", b"Mod(d0, \xe9\xff)")
+    path.write_bytes(text)
+    answer = json.loads(call("triage", "--from", str(path), "--json").stdout)
+    names = [f["nodeid"].encode("utf-8", "surrogateescape") for f in answer["failures"]]
+    assert any(name.endswith(b"[Mod(d0, \xe9\xff)]") for name in names)
+    assert call("triage", "--from", str(path)).returncode == 0
+    assert call("triage", "--from", str(path), "--markdown").returncode == 0

@@ -45,6 +45,7 @@ def evidence_of(terminal: Terminal, *, source: str, rules: Sequence[Rule] = RULE
             f"{len([s for s in sessions if s.begun])} pytest sessions in one log; the counts are the last one's"
         )
     warnings += _reruns(sessions)
+    warnings += [f"the session ended early: {s.interrupted[1]}" for s in sessions if s.interrupted]
     return Evidence(
         sources=(source,),
         counts=last.counts,

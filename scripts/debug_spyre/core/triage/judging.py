@@ -26,6 +26,7 @@ _COMPILE_FRAME = re.compile(
 )
 _BACKEND = re.compile(r"(?:^|/)(?:torch_spyre|spyre_inference)/")
 _TEST_PATH = re.compile(r"(?:^|/)tests?/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$")
+_CRASHED = re.compile(r"crashed while running|running the test CRASHED with signal")
 _IMPORTS = ("ImportError", "ModuleNotFoundError", "SyntaxError")
 _COMPARE = re.compile(r"assert .{0,400}?(?:==|!=|<=|>=|<|>| is (?:not )?| in |allclose|equal|close)", re.DOTALL)
 _NO_COMPARE = re.compile(
@@ -115,7 +116,7 @@ def _kind(block: Block, text: str, error_class: str | None, found: numbers.Misma
     name = (error_class or "").rsplit(".", 1)[-1]
     if name in {"Failed", "TimeoutExpired", "TimeoutError"} and re.search(r"Timeout|timed? ?out", text):
         return Kind.TIMEOUT
-    if "crashed while running" in text or "crashed while running" in "\n".join(block.plain):
+    if _CRASHED.search(text) or any(_CRASHED.search(line) for line in block.plain):
         return Kind.CRASH
     if numbers.is_comparison(text) and (error_class is None or name in {"AssertionError", "Failed", "Exception"}):
         return Kind.MISMATCH

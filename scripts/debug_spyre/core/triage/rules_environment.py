@@ -123,6 +123,14 @@ TEST_RULES = (
         tags=("strict-xpass",),
     ),
     make_rule(
+        "did-not-raise",
+        TEST,
+        "an error or warning that the test expects does not come: the limitation was lifted, or the code takes another way",
+        "Failed: DID NOT RAISE <class 'NotImplementedError'>",
+        r"DID NOT (?:RAISE|WARN)",
+        tags=("limit-lifted",),
+    ),
+    make_rule(
         "fixture",
         TEST,
         "the test asks for a fixture or mark that does not exist",

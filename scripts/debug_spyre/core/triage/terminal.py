@@ -127,6 +127,8 @@ class Terminal:
         if session.counts is None:
             if line.startswith("!"):
                 self._bang(number, line)
+            if "FallbackWarning" in line:
+                self.warned.feed(line)
             session.ending.feed(number, line, None)
             return
         session.ending.feed(number, line, None)
