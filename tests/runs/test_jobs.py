@@ -390,3 +390,34 @@ def test_two_supervisors_never_give_one_number_twice(place):
     ids = [json.loads(p.communicate(timeout=120)[0])["run"] for p in several]
     assert sorted(ids) == ["r2", "r3", "r4", "r5", "r6"]
     assert len(place.events("run_finished")) == 6
+
+
+def test_a_run_that_still_goes_on_tells_how_far_it_is(place):
+    place.write("test_it.py", "import time\ndef test_bad(): assert 0\ndef test_slow(): time.sleep(60)\n")
+    assert place.call("run", "test_it.py", "--foreground", "0.1").returncode == 79
+    until(lambda: any('"test_it.py::test_slow", "at"' in p.read_text() for p in place.logs.rglob("results.jsonl")))
+    text = place.call("wait", "--foreground", "0.1")
+    assert text.returncode == 79 and "1/2 done, 1 failing" in text.stdout and "in test_it.py::test_slow" in text.stdout
+    told = place.json("wait", "--foreground", "0.1")
+    assert told["status"] == "running" and told["progress"]["collected"] == 2 and told["counts"] is None
+    place.call("stop")
+
+
+def test_silence_is_a_warning_with_the_tests_name_and_kills_nothing(place):
+    place.write("test_it.py", "import time\ndef test_silent(): time.sleep(3)\n")
+    done = place.call("run", "test_it.py", env={"DEBUG_SPYRE_QUIET": "1"})
+    assert done.returncode == 0 and "no output and no result for" in done.stderr
+    assert "the call of test_it.py::test_silent" in done.stdout
+
+
+def test_stop_ends_a_job_that_still_waits_for_the_card(place):
+    command, ready = place.hold(seconds=60)
+    place.call("exec", "--foreground", "0.1", "--", *command)
+    until(ready.exists)
+    waiter = place.call("exec", "--foreground", "1", "--", "true")
+    assert waiter.returncode == 79 and "waits for the card, held by" in waiter.stdout
+    stem = waiter.stdout.split("--session ")[1].split()[0]
+    stopped = place.call("stop", "--session", stem)
+    assert stopped.returncode == 0 and "before it began" in stopped.stdout
+    assert place.call("stop").returncode == 0
+    assert [e["kind"] for e in place.events()] == ["run_started", "run_finished"]

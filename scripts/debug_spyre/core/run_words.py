@@ -39,8 +39,9 @@ def _running(data: dict[str, Any], stem: str, state: dict[str, Any]) -> str:
         what = f"{data['run']}{name} waits for the card{holder}"
     else:
         what = f"{data['run']}{name} is still running"
-        if state.get("progress"):
-            what += f": {_cut(str(state['progress']))}"
+        progress = data.get("progress") or {}
+        if progress.get("text"):
+            what += f": {_cut(progress['text'])}"
     quiet = f"\n  warning: {_cut(str(state['quiet']))}" if state.get("quiet") else ""
     return f"{what}{quiet}\noutput: {data['output']}\nnext: debug-spyre wait {data['run']} --session {stem}"
 

@@ -24,7 +24,6 @@ from debug_spyre.edge.workspace import Folder
 
 LOOK_SECONDS = 0.5
 PROGRESS_SECONDS = 30.0
-QUIET_SECONDS = 300.0
 RUN_ID = "DEBUG_SPYRE_RUN"
 RESULTS = "DEBUG_SPYRE_RESULTS"
 BUDGET = "DEBUG_SPYRE_TENSOR_BUDGET"
@@ -144,7 +143,7 @@ class Child:
         if news:
             self.alive_at = now
             self.told_quiet = False
-        elif now - self.alive_at >= QUIET_SECONDS and not self.told_quiet:
+        elif now - self.alive_at >= settling.quiet_seconds() and not self.told_quiet:
             self.told_quiet = True
             words = f"no output and no result for {clock(now - self.alive_at)}{self._where()}"
             self.notes.append(words)

@@ -53,6 +53,10 @@ class JobSpec:
     notes: tuple[str, ...] = ()  # said with the run's warnings: the interpreter chosen, say
 
 
+class NeverBegan(KeyboardInterrupt):
+    """The run was ended on request while it waited for the card; nothing of it is kept."""
+
+
 def foreground_seconds(given: float | None) -> float | None:
     """How long a verb follows its job: as told, else to the end for people and 100 s under an agent's client."""
     if given is not None:
@@ -130,6 +134,8 @@ def follow(run: RunFolder, *, foreground: float | None = None) -> RunRecord:
                 return load_record(run)
             line.look()
             time.sleep(POLL_SECONDS)
+        except NeverBegan:
+            raise
         except KeyboardInterrupt:
             if stopping:
                 raise
@@ -173,7 +179,7 @@ def _refusal(run: RunFolder, state: dict[str, object]) -> DebugSpyreError:
     with suppress(BadInputError):
         run.forget(run.owner / run.job().output)
     if state.get("status") == Exit.SIGNALLED + signal.SIGINT:
-        raise KeyboardInterrupt
+        raise NeverBegan
     family = CardBusyError if state.get("status") == Exit.BUSY else EnvironmentTroubleError
     return family(
         str(state.get("error") or "the run could not begin"),

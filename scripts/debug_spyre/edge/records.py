@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from debug_spyre.core.errors import BadInputError, Exit
 from debug_spyre.core.events import Event, RunFinished, RunStarted, SessionOpened
 from debug_spyre.core.evidence import Evidence, evidence_from_json, failure_to_json, fallback_to_json
 from debug_spyre.core.outcome import NO_PYTEST
+from debug_spyre.core.progress import Progress
 from debug_spyre.core.words import RunStatus
+from debug_spyre.edge.progress_line import ResultsReader
 from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.edge.workspace import Folder
 
@@ -50,6 +53,7 @@ class RunRecord:
     provenance: dict[str, Any] = field(default_factory=dict)
     holders: tuple[str, ...] = ()
     state: dict[str, Any] = field(default_factory=dict)
+    progress: Progress | None = None  # of a run that still goes on
 
     def exit_status(self) -> int:
         """The command's own status, or ours where the run itself went wrong (design: one table)."""
@@ -86,6 +90,20 @@ class RunRecord:
             "warnings": list(self.warnings),
             "digest": list(self.digest),
             "holders": list(self.holders),
+            "progress": self._progress(),
+        }
+
+    def _progress(self) -> dict[str, Any] | None:
+        if self.progress is None:
+            return None
+        now = self.progress
+        words = now.says(seconds=self.seconds) if now.started else None
+        return {
+            "done": now.done,
+            "failed": now.failed,
+            "collected": now.collected,
+            "current": now.current,
+            "text": words,
         }
 
 
@@ -101,12 +119,15 @@ def load_record(run: RunFolder) -> RunRecord:
         events = Folder(run.owner).journal.read().events
     started = next((e for e in events if isinstance(e, RunStarted) and e.run == run.id), None)
     ended = next((e for e in reversed(events) if isinstance(e, RunFinished) and e.run == run.id), None)
+    reader = ResultsReader(run.results)
+    if started and not ended:
+        reader.look()
     session = next((e.stem for e in events if isinstance(e, SessionOpened)), None)
     return RunRecord(
         id=run.id,
         status=RunStatus(ended.status) if ended else (RunStatus.RUNNING if run.is_minded() else RunStatus.LOST),
         exit=ended.exit if ended else None,
-        seconds=ended.seconds if ended else 0.0,
+        seconds=ended.seconds if ended else _seconds_since(started),
         valid=ended.valid if ended else False,
         evidence=read_evidence(run) if ended else None,
         output=run.owner / job.output,
@@ -123,7 +144,17 @@ def load_record(run: RunFolder) -> RunRecord:
         provenance=started.provenance if started else {},
         holders=ended.holders if ended else (),
         state=run.state(),
+        progress=reader.progress if started and not ended else None,
     )
+
+
+def _seconds_since(started: RunStarted | None) -> float:
+    if started is None:
+        return 0.0
+    with suppress(ValueError):
+        began = datetime.fromisoformat(started.at)
+        return max(0.0, (datetime.now(UTC) - began).total_seconds())
+    return 0.0
 
 
 def read_evidence(run: RunFolder) -> Evidence | None:

@@ -36,6 +36,11 @@ def grace_seconds() -> float:
     return float(os.environ.get("DEBUG_SPYRE_GRACE", "10"))
 
 
+def quiet_seconds() -> float:
+    """After how long without output and result a run is said to be quiet."""
+    return float(os.environ.get("DEBUG_SPYRE_QUIET", "300"))
+
+
 def release_seconds() -> float:
     """How long the device may take to be let go."""
     return float(os.environ.get("DEBUG_SPYRE_RELEASE", "60"))

@@ -14,7 +14,7 @@ from debug_spyre.edge import card, lock
 from debug_spyre.edge.experiments import with_experiment
 from debug_spyre.edge.finding_runs import RunPlace, find_run, known_ids, run_place
 from debug_spyre.edge.interpreter import choose
-from debug_spyre.edge.jobs import JobSpec, follow, foreground_seconds, request_stop, run_job
+from debug_spyre.edge.jobs import JobSpec, NeverBegan, follow, foreground_seconds, request_stop, run_job
 from debug_spyre.edge.locked_command import run_locked
 from debug_spyre.edge.pytest_command import check_command, pytest_command
 from debug_spyre.edge.records import RunRecord, load_record
@@ -147,7 +147,11 @@ def _wait(args: Namespace) -> int:
 def _stop(args: Namespace) -> int:
     run, place = find_run(args.run, session=args.session)
     if request_stop(run):
-        record = follow(run)
+        try:
+            record = follow(run)
+        except NeverBegan:
+            answer(f"{run.id} was ended before it began", {"run": run.id, "status": "interrupted"}, as_json=args.json)
+            return int(Exit.YES)
         answer(says(record.to_json(), stem=place.folder.stem), record.to_json(), as_json=args.json)
         return int(Exit.YES)
     recover(run.owner)
