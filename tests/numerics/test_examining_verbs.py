@@ -1,0 +1,107 @@
+"""shadow, sweep and ladder as commands: under the lock, kept in the journal, resumable, with their exit statuses."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from debug_spyre.cli import main
+
+TEST = """
+import torch
+
+def test_mean():
+    x = torch.ones(4, 256).half()
+    assert x.to("spyre").mean(-1).cpu().sum() == 4
+
+def test_right():
+    assert (torch.ones(4).half().to("spyre") + 1).cpu().sum() == 8
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout with one test that a fault of the card breaks."""
+    folder = tmp_path / "check out"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "tests/test_op.py").write_text(TEST, encoding="utf-8")
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    device = tmp_path / "card"
+    device.touch()
+    for name in ("SPYRE_SIM_DEVICE", "DEBUG_SPYRE_DEVICES"):
+        monkeypatch.setenv(name, str(device))
+    monkeypatch.setenv("SPYRE_SIM_COMPILE", "0")
+    monkeypatch.setenv("SPYRE_SIM_FAULTS", "partial_reduction:op=mean:width=100")
+    monkeypatch.setenv("DEBUG_SPYRE_PYTHON", sys.executable)
+    monkeypatch.setenv("DEBUG_SPYRE_LOGS", str(tmp_path / "logs"))
+    monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def answer(capsys, *words):
+    status = main([*words, "--json"])
+    printed = capsys.readouterr()
+    return status, json.loads(printed.out) if printed.out else printed.err
+
+
+def journal(checkout):
+    newest = sorted((checkout.parent / "logs/triage").iterdir())[-1]
+    return newest, [json.loads(line) for line in (newest / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_shadow_then_sweep_of_its_suspect_then_resume(checkout, capsys):
+    status, data = answer(capsys, "shadow", "tests/test_op.py")
+    assert (status, data["suspect"]["op"]) == (1, "aten.mean.dim"), data
+    assert data["lines"][0].startswith("the failure shows op by op: 1 of 2")
+    folder, events = journal(checkout)
+    assert [e["kind"] for e in events if e["kind"] == "report_made"] == ["report_made"]
+    assert (folder / events[-1]["report"]).is_file()
+    place = ["--session", folder.name]
+    status, data = answer(capsys, "sweep", "--suspect", data["run"], "--calls", "20", *place)
+    assert (status, data["complete"]) == (1, False)
+    first = data["run"]
+    status, data = answer(capsys, "sweep", "--resume", first, *place)
+    assert (status, data["complete"]) == (1, True)
+    assert data["condition"]["relation"] == ">" and data["condition"]["value"] == 100
+    assert (
+        any(line.startswith("verdict: debug-spyre hypothesis conclude N confirmed") for line in data["lines"])
+        or data["text"]
+    )
+    assert len({p["key"] for p in data["points"]}) == len(data["points"])
+
+
+def test_ladder_tells_an_ops_own_fault_from_one_of_the_compiled_graph(checkout, capsys):
+    status, data = answer(capsys, "ladder", "tests/test_op.py::test_mean", "--rungs", "op-by-op,eager,aot_eager")
+    assert status == 1
+    assert [s["rung"] for s in data["steps"]] == ["as-is", "op-by-op", "eager", "aot_eager"]
+    assert "op by op" in data["conclusion"]
+
+
+def test_ladder_of_a_test_that_passes_stops_at_once(checkout, capsys):
+    status, data = answer(capsys, "ladder", "tests/test_op.py::test_right")
+    assert status == 0 and len(data["steps"]) == 1
+    assert "does not fail" in data["conclusion"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["shadow"], 64),
+        (["shadow", "--max-elements", "0", "x"], 64),
+        (["shadow", "--script", "no.py"], 64),
+        (["shadow", "-n", "2", "tests"], 64),
+        (["sweep", "nonsense"], 64),
+        (["sweep", "aten.mul.Tensor", "what"], 64),
+        (["sweep", "--calls", "0", "aten.exp", "f16[4]"], 64),
+        (["sweep"], 64),
+        (["ladder"], 64),
+        (["ladder", "--rungs", "none", "x"], 64),
+        (["ladder", "--resume", "x"], 64),
+    ],
+)
+def test_bad_words_are_refused_before_anything_runs(checkout, capsys, words, status):
+    assert main(words) == status
+    assert "next:" in capsys.readouterr().err
+    assert not list((checkout.parent / "logs").rglob("runs/*"))
