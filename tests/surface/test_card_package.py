@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 BACKEND = ROOT / "tests/simulated_card/backend"
 
 
-def exact(home, *words):
+def exact(home, *words, package=BACKEND):
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT / "scripts"),
@@ -26,7 +26,7 @@ def exact(home, *words):
         "DEBUG_SPYRE_DEVICES": str(home / "device"),
     }
     (home / "device").touch()
-    words = ("op", *words, "--exact", "--json", "--package", str(BACKEND))
+    words = ("op", *words, "--exact", "--json", "--package", str(package))
     return subprocess.run(
         [sys.executable, "-m", "debug_spyre", *words], capture_output=True, text=True, cwd=home, env=environment
     )
@@ -46,6 +46,16 @@ def test_the_backend_is_not_loaded_while_somebody_has_the_card(tmp_path, monkeyp
         done = exact(tmp_path, "mm")
     assert done.returncode == 75
     assert done.stdout == ""
+
+
+def test_a_backend_that_does_not_load_is_no_disagreement(tmp_path):
+    package = tmp_path / "torch_spyre"
+    (package / "ops").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError('no library')\n")
+    (package / "ops/eager.py").write_text("import torch\nregister_torch_compile_kernel([torch.ops.aten.mm])\n")
+    told = json.loads(exact(tmp_path, "mm", package=package).stdout)
+    assert told["exact"]["disagreements"] == []
+    assert "no library" in told["exact"]["troubles"][0]
 
 
 def test_every_op_agrees_with_the_dispatcher(told):

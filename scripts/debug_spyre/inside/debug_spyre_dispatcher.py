@@ -18,6 +18,12 @@ PARTS = ("ops.fallbacks", "ops.eager", "_inductor.customops", "_inductor.decompo
 def load_backend() -> list[str]:
     """Import what registers ops; returns what could not be imported."""
     troubles = []
+    try:
+        importlib.import_module("torch_spyre")._autoload()  # gives the device its name; starts no runtime
+    except AttributeError:
+        pass
+    except Exception as error:  # noqa: BLE001  any failure of a foreign import is an answer here
+        troubles.append(f"torch_spyre: {type(error).__name__}: {error}"[:300])
     for part in PARTS:
         try:
             module = importlib.import_module(f"torch_spyre.{part}")
