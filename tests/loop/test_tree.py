@@ -397,3 +397,73 @@ def test_a_damaged_snapshot_is_said_so(repository, folder):
     (folder / "tree/start.json").write_text("{")
     with pytest.raises(BadInputError, match="no snapshot"):
         changes_since(repository, load_start(tree, folder))
+
+
+def test_a_linked_worktree_is_a_checkout_like_any_other(repository, tmp_path):
+    linked, folder = tmp_path / "linked", tmp_path / "session"
+    folder.mkdir()
+    git(repository, "worktree", "add", "-q", "--detach", str(linked))
+    (linked / "README.md").write_text("the user's\n")
+    tree = snapshot(linked, folder)
+    (linked / "spyre_inference/ops.py").write_text("new\n")
+    assert revert(linked, tree, folder).digest == tree["digest"]
+    assert (linked / "README.md").read_text() == "the user's\n"
+    (repository / ".git/worktrees/linked/MERGE_HEAD").write_bytes(git(repository, "rev-parse", "HEAD"))
+    with pytest.raises(RefusedError, match="a merge"):
+        revert(linked, tree, folder)
+
+
+def test_a_submodule_is_left_alone(repository, folder, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    (other / "a.py").write_text("1\n")
+    git(other, "add", "-A")
+    git(other, "commit", "-q", "-m", "x")
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")
+    tree = snapshot(repository, folder)
+    (repository / "sub/a.py").write_text("2\n")
+    (repository / "spyre_inference/ops.py").write_text("new\n")
+    assert [c.name for c in revert(repository, tree, folder).changes] == ["spyre_inference/ops.py"]
+    assert (repository / "sub/a.py").read_text() == "2\n"
+
+
+def test_a_repository_that_names_objects_by_sha256(tmp_path):
+    checkout, folder = tmp_path / "sha256", tmp_path / "session"
+    checkout.mkdir(), folder.mkdir()
+    git(checkout, "init", "-q", "--object-format=sha256")
+    (checkout / "a.py").write_text("1\n")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-q", "-m", "x")
+    (checkout / "a.py").write_text("2\n")
+    before, tree = state_of(checkout), snapshot(checkout, folder)
+    (checkout / "a.py").write_text("3\n")
+    (checkout / "b.py").write_text("new\n")
+    git(checkout, "add", "-A")
+    done = revert(checkout, tree, folder)
+    assert state_of(checkout)[0] == before[0]
+    assert git(checkout, "diff", "--cached", "--name-only") == b""
+    git(checkout, "apply", str(done.patch))
+    assert (checkout / "a.py").read_text() == "3\n"
+
+
+def test_files_that_appear_and_vanish_meanwhile_do_not_break_the_digest(repository):
+    import threading
+
+    stop = threading.Event()
+
+    def churn():
+        n = 0
+        while not stop.is_set():
+            place = repository / f"tests/churn{n % 7}.txt"
+            place.write_text("x")
+            place.unlink()
+            n += 1
+
+    churning = threading.Thread(target=churn)
+    churning.start()
+    try:
+        assert all(tree_digest(repository) for _ in range(5))
+    finally:
+        stop.set()
+        churning.join()

@@ -250,6 +250,17 @@ def test_revert_records_the_patch_and_the_digests(place):
     assert not (place.folder.path / "revert-pending.json").exists()
 
 
+def test_what_changes_after_a_session_was_closed_is_not_its_experiment(place):
+    place.tell(Story())
+    assert place.run("close", "blocked", "--next", "a person decides on the width")[0] == 0
+    (place.checkout / "spyre_inference/ops.py").write_text("the user's later work\n")
+    status, _, err = place.run("revert", "--session", place.folder.stem)
+    assert status == 1
+    assert "reopen" in err
+    assert (place.checkout / "spyre_inference/ops.py").read_text() == "the user's later work\n"
+    assert place.run("revert", "--dry-run", "--session", place.folder.stem)[0] == 0
+
+
 def test_revert_waits_for_a_run_in_flight(place):
     story = Story()
     story.add(ev.RunStarted(run="r1", verb="run", name=None, argv=("x",), output="r1.txt", supervisor=os.getpid()))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from debug_spyre.core.errors import RefusedError
 from debug_spyre.core.events import ArtifactSaved, Event, TreeReverted
+from debug_spyre.core.queue import check_open
 from debug_spyre.core.session import Run, Session
 from debug_spyre.edge.files import sha256_of
 from debug_spyre.edge.tree_revert import Reverted, finish, revert
@@ -32,6 +33,7 @@ def _revert(args: Namespace) -> int:
     folder = the_session(args)
     session = load_session(folder)
     if not args.dry_run:
+        check_open(session)  # what changed after a session was closed is not its experiment
         _refuse_while_running(session)
     done = revert(Path(session.checkout), session.tree, folder.path, dry_run=args.dry_run, head_moved=args.head_moved)
     if not done.dry:
