@@ -126,3 +126,17 @@ def test_the_pattern_of_memory_that_was_never_written_is_structural():
 def test_nan_in_part_is_another_defect_than_a_format_without_it():
     assert special_class(INF, 0.6) == special_class(NAN, 1.0) == "saturates"
     assert special_class(NAN, 0.25) == "nan-in-part"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AssertionError: test_x FAILED since output is not close to an expected result",
+        "AssertionError: compiled spyre <-> cpu mismatch",
+        "AssertionError: spyre vs cpu mismatch",
+        "AssertionError: 7 elements exceed atol=0.2 rtol=0.2",
+    ],
+)
+def test_harness_texts_without_numbers_are_comparisons_too(text):
+    assert is_comparison(text)
+    assert read_numbers([text]).is_empty or "exceed" in text

@@ -370,3 +370,31 @@ def test_a_forked_test_that_died_is_a_crash(read_text):
     )
     (failure,) = read_text(text).failures
     assert (failure.nodeid, failure.kind) == ("tests/test_a.py::test_b", Kind.CRASH)
+
+
+def test_an_outcome_on_a_line_of_its_own_belongs_to_the_test_that_runs(read_text):
+    text = (
+        HEAD
+        + "a/test_a.py::test_b C0801 17:38:04.8 1 scheduler.py:1] x\nC0801 17:38:04.8 1 scheduler.py:1] y\nPASSED [0.4987s]\na/test_a.py::test_c XFAIL [0.0018s]\n====== 1 passed, 1 xfailed in 1.0s ======\n"
+    )
+    assert [(t.nodeid, t.outcome) for t in read_text(text).tests] == [
+        ("a/test_a.py::test_b", Outcome.PASSED),
+        ("a/test_a.py::test_c", Outcome.XFAILED),
+    ]
+
+
+def test_workers_that_crash_are_named_each_by_its_own_test(read_text):
+    def block(worker, nodeid):
+        return f"_________ tests/test_w.py _________\n[{worker}] linux -- Python 3.12.13 /v/bin/python3\nworker '{worker}' crashed while running '{nodeid}'\n"
+
+    names = ["tests/test_w.py::A::test_x", "tests/test_w.py::B::test_x[a - b]"]
+    text = (
+        HEAD
+        + "=================================== FAILURES ===================================\n"
+        + block("gw0", names[0])
+        + block("gw1", names[1])
+        + END
+    )
+    text += "".join(f"FAILED {n}\n" for n in names) + "====== 2 failed in 1.0s ======\n"
+    evidence = read_text(text)
+    assert [(f.nodeid, f.kind) for f in evidence.failures] == [(n, Kind.CRASH) for n in names]

@@ -113,6 +113,24 @@ def test_a_comparison_under_mocks_is_a_test_bug_and_one_without_is_not():
     assert failure_of(text).stage is Stage.NUMERICS
 
 
+@pytest.mark.parametrize(
+    ("line", "mocked"),
+    [
+        ("with patch(_LAUNCH_JOBPLAN), patch(_PREPARE_KERNEL):", True),
+        ('with patch("subprocess.run"):', True),
+        ('mocker.patch("torch_spyre.execution.kernel_runner.launch")', True),
+        ('monkeypatch.setattr(torch_spyre._C, "launch", fake)', True),
+        ("with patch.dict(os.environ, {'SENCORES': '1'}):", False),
+        ("config = MagicMock()", False),
+        ("with patch_backend_list():", False),
+        ('monkeypatch.setenv("LX_PLANNING", "1")', False),
+    ],
+)
+def test_only_replacing_the_device_path_makes_a_comparison_a_test_bug(line, mocked):
+    text = "AssertionError: Tensor-likes are not close!\nMismatched elements: 4 / 4 (100.0%)"
+    assert (failure_of(text, mocked=line).rule == "mocked-device") is mocked
+
+
 def test_an_unknown_text_has_no_rule_and_is_listed(read_text):
     log = (
         "=================================== FAILURES ===================================\n"

@@ -27,8 +27,10 @@ _INTEREST = re.compile(
     r"|exceeds|ffdc|not supported|unsupported|Unsupported|Aborted|WARNING.{0,60}(?:spyre|card|device)"
 )
 UNWRITTEN = "-1431655766"  # 0xAAAAAAAA
-_MOCK = re.compile(
-    r"\bpatch(?:\.object|\.dict)?\(|\b(?:Magic|Async|NonCallable)?Mock\(|\bmocker\.|monkeypatch\.setattr\([^)]*(?:torch_spyre|_C\b|subprocess)"
+_DEVICE_PATH = r"(?:spyre|_C\b|subprocess|launch|prepare|kernel|jobplan|runtime|device|dxp)"
+_MOCK = re.compile(  # replacing settings or objects beside the device is no mock of it
+    rf"\b(?:mocker\.)?patch(?:\.object)?\((?:[^)]{{0,200}}{_DEVICE_PATH}|_[A-Z])|monkeypatch\.setattr\([^)]{{0,200}}{_DEVICE_PATH}",
+    re.IGNORECASE,
 )
 _ENTRANCE = (
     "Dt", "terminate", "what()", "RAS:", "CRITICAL", "ERR", "Error", "Problem", "Fallback", "Fatal", "Signal", "BACKTRACE",

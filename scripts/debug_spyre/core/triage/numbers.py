@@ -31,6 +31,7 @@ TEXTS = (
         r"The \(d\)types do not match|The length of the sequences mismatch|The keys of the mappings do not match"
     ),
     re.compile(r"Booleans mismatch|None mismatch|Not equal to tolerance|Arrays are not (?:almost )?equal"),
+    re.compile(r"(?:is|are) not (?:close|equal) to\b|<-> cpu mismatch|vs\.? cpu mismatch"),
     re.compile(r"\d+ elements exceed atol|The number of (?:sparse dimensions|specified values) in sparse"),
     re.compile(r"DTensor (?:placements|device meshes) do not match"),
 )
