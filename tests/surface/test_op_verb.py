@@ -156,6 +156,11 @@ def test_a_checkout_folder_serves_as_well(package):
     assert "eager.py:3" in op("mm", "--package", package.parent, cwd=package.parent).stdout
 
 
+def test_a_relative_folder_is_made_absolute(package):
+    told = json.loads(op("mm", "--package", "torch_spyre", "--json", cwd=package.parent).stdout)
+    assert told["package"]["path"] == str(package)
+
+
 def test_hostile_names_and_files_break_nothing(package, hostile):
     name = hostile.replace("/", "_").replace("\n", "_")
     (package / f"{name}.py").write_text(EAGER, errors="surrogateescape")

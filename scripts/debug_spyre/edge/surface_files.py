@@ -45,7 +45,7 @@ def find_package(checkout: Path | None, given: str | None = None) -> Found:
         BadInputError: `given` is no such folder; EnvironmentTroubleError: none is installed, or only half of it.
     """
     if given is not None:
-        return _given(Path(given))
+        return _given(Path(given).absolute())
     chosen = choose(checkout or Path.cwd())
     found = installed(chosen.packages)
     folder = found.source if found else None
