@@ -63,7 +63,7 @@ class Browser:
         os.close(self._write)
         shutil.rmtree(self._profile, ignore_errors=True)
 
-    def call(self, method, session=None, timeout=60, **params):
+    def call(self, method, session=None, timeout=150, **params):
         """One command; returns its result."""
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": params}
@@ -145,7 +145,7 @@ class Tab:
         self.call("Page.navigate", url=str(address))
         self.wait(lambda: len(self._events("Page.loadEventFired")) > seen)
 
-    def wait(self, test, seconds=20):
+    def wait(self, test, seconds=90):
         """Until the test holds.
 
         Raises:

@@ -215,7 +215,7 @@ def _listed(folder: Folder) -> Listed:
     from debug_spyre.core.masking import secret_values
     from debug_spyre.core.view.sessions import Listed
 
-    size = _size_of(folder)
+    size = size_of(folder)
     page = folder.html.is_file()
     try:
         session = load_session(folder)
@@ -224,7 +224,7 @@ def _listed(folder: Folder) -> Listed:
     return Listed(folder.stem, session, size, page, secrets=secret_values(os.environ))
 
 
-def _size_of(folder: Folder) -> int:
+def size_of(folder: Folder) -> int:
     """Bytes of a session's folder and page."""
     total = 0
     for path in (*folder.path.rglob("*"), folder.html):
@@ -236,4 +236,4 @@ def _size_of(folder: Folder) -> int:
     return total
 
 
-__all__ = ["render", "render_index", "templates_folder"]
+__all__ = ["render", "render_index", "size_of", "templates_folder"]

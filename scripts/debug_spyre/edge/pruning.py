@@ -10,6 +10,7 @@ from debug_spyre.core.errors import DebugSpyreError, EnvironmentTroubleError
 from debug_spyre.core.view.moments import between
 from debug_spyre.core.words import Status
 from debug_spyre.edge.clock import utc_now
+from debug_spyre.edge.page import size_of
 from debug_spyre.edge.workspace import Folder, load_session, session_folders
 
 
@@ -37,7 +38,7 @@ def old_sessions(logs: Path, *, days: float) -> list[Old]:
         running = any(not run.is_finished for run in session.runs.values())
         if session.status is Status.INVESTIGATING or running or silent is None or silent < days * 86400:
             continue
-        found.append(Old(folder, session.status.value, int(silent // 86400), _octets(folder)))
+        found.append(Old(folder, session.status.value, int(silent // 86400), size_of(folder)))
     return found
 
 
@@ -58,14 +59,3 @@ def remove(old: Old) -> bool:
             f"cannot remove {old.folder.path}: {error.strerror or error}", next=f"check who owns {old.folder.path}"
         ) from error
     return True
-
-
-def _octets(folder: Folder) -> int:
-    total = 0
-    for path in (*folder.path.rglob("*"), folder.html):
-        try:
-            if path.is_file() and not path.is_symlink():
-                total += path.stat().st_size
-        except OSError:
-            continue
-    return total

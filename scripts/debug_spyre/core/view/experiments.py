@@ -9,32 +9,20 @@ from dataclasses import dataclass
 
 from debug_spyre.core.concerns import unattributed
 from debug_spyre.core.session import Note, Run
+from debug_spyre.core.view.entry_words import STANDING, conclusion, rows_of, run_word, title, took, who
 from debug_spyre.core.view.frame import Frame, Link, Word, scope_words
 from debug_spyre.core.view.heading import result_words
-from debug_spyre.core.view.moments import Moment, between, duration
+from debug_spyre.core.view.moments import Moment
 from debug_spyre.core.view.output import TAIL_LINES, OutputLine, output_line, tail_lines
 from debug_spyre.core.view.pictures import Picture
-from debug_spyre.core.view.queue_rows import status_word
 from debug_spyre.core.view.text import Piece, clip, count, one_line
 from debug_spyre.core.view.timeline import timeline_picture
-from debug_spyre.core.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, RunStatus
 
 WHOLE_ENTRIES = 40  # the newest are shown in full
 OPEN_ENTRIES = 2  # of these the newest have their output open
 COMMAND_WIDTH, WHOLE_WIDTH, SHORT_COMMAND = 2000, 8000, 110
 MOST_WARNINGS = 6
 OPEN_DIGEST = 5
-_CSS = {
-    RunStatus.PASSED: "passed",
-    RunStatus.FAILED: "failed",
-    RunStatus.RUNNING: "running",
-    RunStatus.TIMEOUT: "late",
-    RunStatus.STALLED: "late",
-    RunStatus.INVALID: "unknown",
-    RunStatus.LOST: "unknown",
-    RunStatus.INTERRUPTED: "skipped",
-    RunStatus.BUSY: "skipped",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,53 +114,9 @@ def experiments(frame: Frame) -> ExperimentsView:
     )
 
 
-def run_word(run: Run) -> Word:
-    """A run's status: css and word; a command that is no pytest run has its exit status only."""
-    if run.pytest_args is None and run.status in {RunStatus.PASSED, RunStatus.FAILED} and run.exit is not None:
-        return Word("passed" if run.exit == 0 else "failed", f"exit {run.exit}")
-    return Word(_CSS.get(run.status, "error"), run.status.value)
-
-
-def _rows_of(frame: Frame, run: Run) -> list[int]:
-    """The rows that a run tests: its own, and those whose verdict names it."""
-    own = [run.hypothesis] if run.hypothesis is not None else []
-    named = [h.number for h in frame.session.hypotheses if run.id in h.runs]
-    return list(dict.fromkeys([*own, *named]))
-
-
-def _conclusion(
-    frame: Frame, run_id: str, numbers: list[int]
-) -> tuple[tuple[Piece, ...], tuple[tuple[Word, int], ...]]:
-    """The verdicts of the run's rows, in words, where this run is the evidence for them."""
-    words: list[Piece] = []
-    verdicts = []
-    for number in numbers:
-        row = frame.session.hypothesis(number)
-        if row is None or not row.is_concluded or (row.runs and run_id not in row.runs):
-            continue
-        verdicts.append((status_word(row.status), number))
-        if row.outcome:
-            words += [Piece(" ")] if words else []
-            words += frame.prose(row.outcome, 600)
-    return tuple(words), tuple(verdicts)
-
-
-_STANDING = {
-    FULL_MATRIX: (Piece("The matrix before a fix."),),
-    BASELINE: (Piece("The state before a fix."),),
-    POST_FIX: (Piece("Judged under "), Piece("validation", "", "#validation"), Piece(".")),
-    POST_FIX_MATRIX: (Piece("Judged under "), Piece("validation", "", "#validation"), Piece(".")),
-}
-
-
-def _title(run: Run) -> str:
-    name = run.name or run.verb
-    return f"{name} ({run.verb})" if run.name and run.verb not in {"run", "exec", run.name} else name
-
-
 def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Entry:
-    numbers = _rows_of(frame, run)
-    words, verdicts = _conclusion(frame, run.id, numbers)
+    numbers = rows_of(frame, run)
+    words, verdicts = conclusion(frame, run.id, numbers)
     short, whole = frame.short_command(run), frame.command(run)
     digest = tuple(output_line(frame, line, said=True) for line in frame.lines(run.digest[:10]))
     tail, label, cut = tail_lines(frame, frame.material.tails.get(run.output))
@@ -188,12 +132,12 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
     return Entry(
         id=run.id if frame.knows(run.id) else f"run-{run.started_seq}",
         seq=run.finished_seq or run.started_seq,
-        title=f"{frame.say(run.id)} {frame.line(_title(run), 80)}",
+        title=f"{frame.say(run.id)} {frame.line(title(run), 80)}",
         run=True,
         rows=tuple(frame.row_link(n) for n in numbers),
         started=frame.at(run.started_at),
-        took=_took(frame, run),
-        by=_by(frame, run.by),
+        took=took(frame, run),
+        by=who(frame, run.by),
         status=run_word(run),
         result=result_words(run) if run.is_finished and run.counts else "",
         meta=tuple(meta),
@@ -205,7 +149,7 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
         tail=tail,
         tail_label=label,
         cut=cut,
-        conclusion=words or (_STANDING.get(run.name or "", ()) if run.is_finished else ()),
+        conclusion=words or (STANDING.get(run.name or "", ()) if run.is_finished else ()),
         verdicts=verdicts,
         warnings=tuple(warnings),
         unattributed=run.id in loose,
@@ -214,19 +158,8 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
     )
 
 
-def _by(frame: Frame, who: str) -> str:
-    """Who did it, where it was not the one who opened the session."""
-    return "" if who == frame.session.opened_by else f"by {frame.line(who, 40)}"
-
-
-def _took(frame: Frame, run: Run) -> str:
-    if run.is_finished:
-        return f"took {duration(run.seconds)}"
-    return f"{duration(between(run.started_at, frame.session.updated_at))} so far"
-
-
 def _noted(frame: Frame, note: Note, number: int, *, is_open: bool) -> Entry:
-    words, verdicts = ((), ()) if note.hypothesis is None else _conclusion(frame, "", [note.hypothesis])
+    words, verdicts = ((), ()) if note.hypothesis is None else conclusion(frame, "", [note.hypothesis])
     lines = frame.say("\n".join(note.tail)).split("\n") if note.tail else []
     shown = lines[-TAIL_LINES:]
     return Entry(
@@ -237,7 +170,7 @@ def _noted(frame: Frame, note: Note, number: int, *, is_open: bool) -> Entry:
         rows=(frame.row_link(note.hypothesis),) if note.hypothesis is not None else (),
         started=frame.at(note.at),
         took="by hand",
-        by=_by(frame, note.by),
+        by=who(frame, note.by),
         status=Word("hand", "noted"),
         result="",
         whole="",
@@ -259,19 +192,19 @@ def _noted(frame: Frame, note: Note, number: int, *, is_open: bool) -> Entry:
 
 
 def _short_run(frame: Frame, run: Run, loose: frozenset[str]) -> ShortEntry:
-    numbers = _rows_of(frame, run)
-    words, _ = _conclusion(frame, run.id, numbers)
-    conclusion = "".join(p.text for p in words) or (frame.line(run.digest[0]) if run.digest else "")
+    numbers = rows_of(frame, run)
+    words, _ = conclusion(frame, run.id, numbers)
+    said = "".join(p.text for p in words) or (frame.line(run.digest[0]) if run.digest else "")
     return ShortEntry(
         id=run.id if frame.knows(run.id) else f"run-{run.started_seq}",
         seq=run.finished_seq or run.started_seq,
-        title=frame.line(f"{run.id} {_title(run)}", 60),
+        title=frame.line(f"{run.id} {title(run)}", 60),
         rows=tuple(frame.row_link(n) for n in numbers[:3]),
         started=frame.at(run.started_at),
         status=run_word(run),
         output=frame.file_link(run.output),
         command=one_line(frame.short_command(run) or frame.command(run), SHORT_COMMAND),
-        conclusion=one_line(conclusion, 110),
+        conclusion=one_line(said, 110),
         unattributed=run.id in loose,
     )
 
