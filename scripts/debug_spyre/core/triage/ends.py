@@ -15,9 +15,6 @@ _STACK = re.compile(r"~+ Stack of (.+?) \(\d+\) ~+$")
 _FAULT_FRAME = re.compile(r'\s*File "(.{1,400}?)", line (\d+) in (.+)$')
 _STACK_FRAME = re.compile(r'\s*File "(.{1,400}?)", line (\d+), in (.+)$')
 _SIGNAL = re.compile(r"Signal Received: (\d+) \(([^)]+)\)")
-_SHELL = re.compile(
-    r"(?:^|\s)(\d+ )?(Segmentation fault|Aborted|Killed|Bus error|Illegal instruction|Floating point exception|Terminated|Hangup)(?: +\(core dumped\))?(?:\s|$)"
-)
 _SHELL_LINE = re.compile(
     r"(?:^.{0,200}?: line \d+: +\d+ |^/?\S{0,200}: +\d+ |^)(Segmentation fault|Aborted|Killed|Bus error|Illegal instruction|Floating point exception|Terminated)(?: +\(core dumped\)| {2,}|$)"
 )

@@ -21,15 +21,10 @@ class Rule:
     stage: Stage
     reason: str
     example: str
-    pattern: re.Pattern[str]
+    pattern: re.Pattern[str]  # its first named group tells two causes of the rule apart
     where: str = "error"
     tags: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = ()  # only for failures of these kinds; empty: any but a mismatch
-
-    @property
-    def key_group(self) -> bool:
-        """The part of the match called `key` is what tells two causes of this rule apart."""
-        return "key" in self.pattern.groupindex
 
 
 def make_rule(
