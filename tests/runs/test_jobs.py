@@ -421,3 +421,21 @@ def test_stop_ends_a_job_that_still_waits_for_the_card(place):
     assert stopped.returncode == 0 and "before it began" in stopped.stdout
     assert place.call("stop").returncode == 0
     assert [e["kind"] for e in place.events()] == ["run_started", "run_finished"]
+
+
+def test_the_command_sees_the_umask_and_the_relative_places_of_its_caller(place):
+    env = {"DEBUG_SPYRE_LOCK_DIR": "locks here", "DEBUG_SPYRE_PYTHON": "../env/bin/python"}
+    before = os.umask(0o027)
+    try:
+        done = place.json("exec", "--", "sh", "-c", "umask", env=env)
+    finally:
+        os.umask(before)
+    assert open(done["output"]).read().strip() == "0027"
+    assert list((place.checkout / "locks here").iterdir())
+    place.write("sub/test_it.py", "def test_a(): pass\n")
+    assert (
+        place.json("run", "test_it.py", cwd=place.checkout / "sub", env={"DEBUG_SPYRE_PYTHON": "../../env/bin/python"})[
+            "status"
+        ]
+        == "passed"
+    )

@@ -39,6 +39,7 @@ def choose(checkout: Path) -> Interpreter:
             raise EnvironmentTroubleError(
                 f"DEBUG_SPYRE_PYTHON={told} is no program that can be run", next="unset DEBUG_SPYRE_PYTHON"
             )
+        found = os.path.abspath(found)  # the run may begin in another folder
         return Interpreter((found,), Path(found), "DEBUG_SPYRE_PYTHON")
     python = _project_python(checkout)
     if python is not None:

@@ -209,7 +209,6 @@ def _start(run: RunFolder, minded: int) -> None:
             stderr=log,
             pass_fds=(minded, *inherited_descriptors()),
             start_new_session=True,
-            cwd="/",
         )
         first.wait()  # it has forked: the supervisor is nobody's child here
     except OSError as error:

@@ -46,7 +46,6 @@ def main(words: Sequence[str]) -> None:
     if os.fork():
         os._exit(0)
     signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
-    os.umask(0o077)
     faults.in_supervisor = True
     run = RunFolder(Path(words[0]))
     os.set_inheritable(int(words[1]), False)  # the lock on job.json is ours alone

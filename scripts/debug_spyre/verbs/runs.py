@@ -32,7 +32,9 @@ def _add_common(parser: ArgumentParser) -> None:
     parser.add_argument("--hypothesis", type=int, metavar="N", help="the row it tests (default: the one in progress)")
     parser.add_argument("--env", action="append", default=[], metavar="K=V", help="an environment variable for it")
     parser.add_argument("--cards", metavar="A,B", help="only these cards (default: all that the environment shows)")
-    parser.add_argument("--timeout", type=float, metavar="S", help="end it after S seconds (default: never)")
+    parser.add_argument(
+        "--timeout", type=float, metavar="S", help="end it after S seconds (pytest-timeout's own option: after --)"
+    )
     parser.add_argument(
         "--stall", type=float, metavar="S", help="end it after S seconds of silence (default: warn at 300)"
     )
