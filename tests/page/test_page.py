@@ -405,3 +405,21 @@ def test_a_command_is_said_by_its_exit_status_and_a_failure_by_its_inner_class(s
     assert "Unsupported: no layout found" in text and "TORCHDYNAMO_VERBOSE" not in text and "InductorError" not in text
     entry = strict.Page(html.split('<article class="exp" id="r2"')[1].split("</article>")[0]).text
     assert "exit 3" in entry and "command" in entry
+
+
+def test_the_timeline_has_lanes_bars_borrowed_evidence_and_changes_of_the_tree(pages, strict):
+    svg = read(pages["shut"]).split('id="timeline-t"')[1].split("</svg>")[0]
+    lanes = re.findall(r'href="#h(\d+)"', svg)
+    assert lanes == ["1", "2", "3", "4", "5", "6"]
+    assert set(re.findall(r'href="#(r\d+)"', svg)) == {f"r{n}" for n in range(1, 11)}
+    assert svg.count('class="hollow"') == 1 and "the tree changed before r8" in svg  # r7 decided H5 too
+
+
+def test_a_long_pause_is_folded_in_the_timeline(story, strict, tmp_path):
+    told = story.Story(tmp_path)
+    story.opened(told)
+    told.run("baseline", ["pytest"])
+    told.run(None, ["pytest"], after=9 * 3600.0)
+    page.render(told.folder)
+    svg = read(told.folder).split('id="timeline-t"')[1].split("</svg>")[0]
+    assert "9 h pause" in svg and 'class="hatch"' in svg

@@ -53,11 +53,16 @@ def timeline_picture(frame: Frame) -> Picture | None:
         y = place.get(bar.run.hypothesis if bar.run.hypothesis in known else None)  # a row left out has no lane
         if y is not None:
             shapes.append(_drawn(frame, bar, scale, y))
+    by_id = {bar.run.id: bar for bar in shown}
+    for lane in lanes:
+        if lane is not None:
+            borrowed = (by_id[run] for run in lane.runs if run in by_id and by_id[run].run.hypothesis != lane.number)
+            shapes += [_drawn(frame, bar, scale, place[lane.number], hollow=True) for bar in borrowed]
     shapes += _edits(frame, [b.run for b in shown], scale, TOP + LANE * len(lanes))
     caption = [
         Piece("Timeline.", "strong"),
         Piece(
-            " A lane is a hypothesis, a bar a run with its length; a solid line is a change of the tree, a hatched gap a pause."
+            " A lane is a hypothesis, a bar a run with its length, hollow where a run of another row decided; a solid line is a change of the tree, a hatched gap a pause."
         ),
     ]
     if len(runs) > len(shown):
@@ -183,7 +188,8 @@ def _lane(frame: Frame, row: Hypothesis | None, y: float) -> list[Shape]:
     return shapes
 
 
-def _drawn(frame: Frame, bar: _Bar, scale: _Scale, y: float) -> Shape:
+def _drawn(frame: Frame, bar: _Bar, scale: _Scale, y: float, *, hollow: bool = False) -> Shape:
+    """A run's bar; hollow where another row's run is the evidence."""
     run = bar.run
     left = scale.x(bar.start)
     width = max(scale.x(bar.end) - left, 3.0)
@@ -192,7 +198,7 @@ def _drawn(frame: Frame, bar: _Bar, scale: _Scale, y: float) -> Shape:
     link = frame.run_link(run.id)
     css = _FILL.get(run.status.value, "fx")
     shape = bars([(left, y + 4, width, 12) if css == "fr" else (left, y + 7, width, 9)])
-    return path(css, shape, href=link.href, title=frame.line(words))
+    return path("hollow" if hollow else css, shape, href=link.href, title=frame.line(words))
 
 
 def _edits(frame: Frame, runs: Sequence[Run], scale: _Scale, bottom: float) -> list[Shape]:
