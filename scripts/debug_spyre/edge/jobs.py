@@ -15,6 +15,7 @@ from pathlib import Path
 from debug_spyre.core.errors import BadInputError, CardBusyError, DebugSpyreError, EnvironmentTroubleError, Exit
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.files import PRIVATE, make_folder
+from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.processes import is_same
 from debug_spyre.edge.progress_line import ProgressLine, Silent
 from debug_spyre.edge.records import RunRecord, load_record
@@ -93,6 +94,7 @@ def submit(spec: JobSpec) -> RunFolder:
         cwd=str(spec.cwd or spec.checkout),
         output=output,
         argv=_with_plugins(spec.argv, spec.plugins),
+        python=spec.python or str(choose(spec.checkout).python),
         **{name: getattr(spec, name) for name in _SHARED},
     )
     try:
@@ -111,7 +113,7 @@ def submit(spec: JobSpec) -> RunFolder:
 
 _SHARED = (
     "verb", "name", "pytest_args", "env", "hypothesis", "members_only", "timeout", "stall", "wait", "plugins", "cards",
-    "reap", "expect_change", "python", "notes",
+    "reap", "expect_change", "notes",
 )  # fmt: skip
 
 
