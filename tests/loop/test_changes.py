@@ -1,0 +1,105 @@
+"""What a patch touches, read from patches that git itself made."""
+
+import os
+
+import pytest
+from tests.loop.conftest import state_of
+
+from debug_spyre.core.changes import Changes, changes_from_json, is_test, read_patch
+from debug_spyre.edge.tree import patch_since, snapshot
+
+
+@pytest.fixture
+def patched(repository, folder):
+    """A function that changes files and reads the patch of it."""
+
+    def change(files):
+        tree = snapshot(repository, folder)
+        for name, content in files.items():
+            place = repository / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_patch(patch_since(repository, tree, folder))
+
+    return change
+
+
+def test_each_file_is_named_whatever_it_is_called(patched, hostile):
+    name = f"spyre_inference/{hostile.replace('/', '_')}.txt"
+    found = patched({name: "new\n", "spyre_inference/b.bin": b"\0\1", "spyre_inference/empty": ""})
+    assert set(found.files) == {name, "spyre_inference/b.bin", "spyre_inference/empty"}
+    assert found.tests == ()
+
+
+def test_lines_that_look_like_headers_are_lines(patched):
+    text = "-- a/tests/test_x.py\n++ b/tests/test_x.py\ndiff --git a/tests/t.py b/tests/t.py\n@@ -1 +1 @@\n"
+    found = patched({"spyre_inference/ops.py": text})
+    assert found.files == ("spyre_inference/ops.py",)
+    assert found.tests == ()
+
+
+def test_a_mode_change_and_a_deletion_are_changes(repository, folder):
+    tree = snapshot(repository, folder)
+    before = state_of(repository)
+    os.chmod(repository / "run.sh", 0o644)
+    os.unlink(repository / "tests/test_ops.py")
+    found = read_patch(patch_since(repository, tree, folder))
+    assert set(found.files) == {"run.sh", "tests/test_ops.py"}
+    assert found.tests == ("tests/test_ops.py",)
+    assert before != state_of(repository)
+
+
+@pytest.mark.parametrize(
+    ("line", "flagged"),
+    [
+        ("assert_close(a, b, rtol=1e-1)", True),
+        ("ATOL = 5.0", True),
+        ("max_outliers=50", True),
+        ("tolerance = 3", True),
+        ("values.tolist()", False),
+        ("control = atoll", False),
+    ],
+)
+def test_a_moved_tolerance_is_seen_anywhere(patched, line, flagged):
+    found = patched({"spyre_inference/ops.py": f"def rms(x):\n    return x\n{line}\n"})
+    assert bool(found.tolerances) is flagged
+    if flagged:
+        assert found.tolerances[0].startswith("spyre_inference/ops.py: +")
+
+
+def test_a_skip_counts_in_tests_only(patched):
+    assert patched({"spyre_inference/ops.py": "skip = 1\n"}).tolerances == ()
+    assert patched({"tests/test_ops.py": "@pytest.mark.skip\ndef test_ops(): pass\n"}).tolerances != ()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("tests/test_a.py", True),
+        ("tests/data/golden.json", True),
+        ("conftest.py", True),
+        ("pkg/test_inside.py", True),
+        ("pkg/inside_test.py", True),
+        ("spyre_inference/testing.py", False),
+        ("spyre_inference/latest/a.py", False),
+        ("contests/a.py", False),
+    ],
+)
+def test_what_is_a_test(path, expected):
+    assert is_test(path) is expected
+
+
+def test_only_tests_needs_at_least_one_file():
+    assert not Changes().only_tests
+    assert Changes(files=("tests/a.py",), tests=("tests/a.py",)).only_tests
+    assert not Changes(files=("tests/a.py", "b.py"), tests=("tests/a.py",)).only_tests
+
+
+def test_the_journal_s_form_comes_back_whole():
+    found = Changes(("a", "tests/b"), ("tests/b",), ("a: +rtol=1",))
+    assert changes_from_json(found.to_json()) == found
+    assert changes_from_json({}) == Changes()
+
+
+def test_no_patch_is_no_change():
+    assert read_patch(b"") == Changes()
