@@ -323,3 +323,9 @@ def test_the_state_that_a_fault_left_is_folded_under_it_wherever_the_text_shows_
     (cluster,) = group(evidence([*left, fault]))
     assert cluster.probe == "tests/t.py::test_a"
     assert len(cluster.folded) == 2
+
+
+def test_a_wrong_column_is_another_cause_than_a_wrong_result():
+    a, b, c = ids("test_a", 1, 2, 3)
+    failures = [mismatch(a), mismatch(b, mismatched=30), mismatch(c, mismatched=2, total=1000)]
+    assert [len(x.nodeids) for x in group(evidence(failures))] == [2, 1]

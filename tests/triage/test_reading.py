@@ -6,6 +6,7 @@ import pytest
 
 from debug_spyre.core.errors import BadInputError
 from debug_spyre.core.evidence import Counts, Kind, Outcome
+from debug_spyre.core.triage.grouping import group
 from debug_spyre.core.triage.nodeids import candidates, domain, from_junit, split_nodeid
 from debug_spyre.edge.logs_reader import LONGEST, read_logs, read_run
 
@@ -398,3 +399,4 @@ def test_workers_that_crash_are_named_each_by_its_own_test(read_text):
     text += "".join(f"FAILED {n}\n" for n in names) + "====== 2 failed in 1.0s ======\n"
     evidence = read_text(text)
     assert [(f.nodeid, f.kind) for f in evidence.failures] == [(n, Kind.CRASH) for n in names]
+    assert [len(c.nodeids) for c in group(evidence)] == [2]

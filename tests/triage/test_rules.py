@@ -131,6 +131,18 @@ def test_only_replacing_the_device_path_makes_a_comparison_a_test_bug(line, mock
     assert (failure_of(text, mocked=line).rule == "mocked-device") is mocked
 
 
+def test_an_engine_that_died_is_explained_by_its_own_process():
+    captured = [
+        "(EngineCore_DP0 pid=7) ERROR 06-02 12:00:00 [core.py:7] torch_spyre._inductor.errors.Unsupported: Spyre backend does not support: Unexpected stick expression d1",
+        "(EngineCore_DP0 pid=7) Traceback (most recent call last):",
+        "(EngineCore_DP0 pid=7) RuntimeError: EngineCore encountered an issue.",
+    ]
+    failure = failure_of("RuntimeError: Engine core initialization failed. See root cause above.", captured=captured)
+    assert failure.rule == "layout-stick-expression"
+    assert "Unexpected stick expression" in failure.cause
+    assert failure_of("RuntimeError: Engine core initialization failed. See root cause above.").rule == "engine-core"
+
+
 def test_an_unknown_text_has_no_rule_and_is_listed(read_text):
     log = (
         "=================================== FAILURES ===================================\n"

@@ -6,6 +6,12 @@ import re
 from collections.abc import Sequence
 
 from debug_spyre.core.evidence import Kind
+from debug_spyre.core.triage.lines import without_engine
+
+_ENGINE_DIED = re.compile(
+    r"Engine core (?:initialization failed|died)|EngineDeadError|EngineCore (?:encountered|failed)|Worker\w* (?:proc\w* )?(?:died|failed)"
+)
+_ERROR_LINE = re.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Unsupported|Warning|Interrupt): ")
 
 _DECISIVE = re.compile(r"^\s*\*{0,2}Problem\*{0,2}\s*:\s*(.*)")
 RAS_JSON = re.compile(r"\{[^{}]*\"name\"\s*:\s*\"(RAS::[\w:]+)\"[^{}]*\}")
@@ -29,6 +35,10 @@ def decisive(text: str, captured: Sequence[str], kind: Kind) -> str:
     """The part of a long text that says what is wrong: its *Problem* block, the backend's own last words, a RAS name."""
     if problem := problem_block(text):
         return problem
+    if kind is Kind.CRASH and "crashed while running" in text:
+        return "a worker process crashed"  # the test's name is no part of the cause
+    if root := engine_root(text, captured):
+        return root
     first = next((line.strip() for line in text.split("\n") if line.strip()), "")[:400]
     if kind is Kind.MISMATCH:
         return first
@@ -54,6 +64,15 @@ def problem_block(text: str) -> str | None:
             rest = [match[1], *lines[place + 1 : place + 4]]
             return " ".join(part.strip() for part in rest if part.strip())[:400] or None
     return None
+
+
+def engine_root(text: str, captured: Sequence[str]) -> str | None:
+    """The error of an engine's own process, where the test only sees that the engine died."""
+    if not _ENGINE_DIED.search(text[:2000]):
+        return None
+    lines = [without_engine(line).strip() for line in captured]
+    found = [line for line in lines if _ERROR_LINE.match(line) and not _ENGINE_DIED.search(line)]
+    return found[-1][:400] if found else None
 
 
 def _ras(beside: str, text: str) -> str | None:

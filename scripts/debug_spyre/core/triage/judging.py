@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from debug_spyre.core.evidence import Failure, Kind, Severity, Stage
 from debug_spyre.core.triage import numbers
 from debug_spyre.core.triage.block import Block, Frame
-from debug_spyre.core.triage.decisive import BENIGN_RAS, RAS_JSON, decisive, problem_block
+from debug_spyre.core.triage.decisive import BENIGN_RAS, RAS_JSON, decisive, engine_root, problem_block
 from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.rules import FRAME_STAGES, RULES
 from debug_spyre.core.triage.severity import severity
@@ -155,6 +155,8 @@ def classify(
     beside = "\n".join(captured for captured in block.captured if BENIGN_RAS not in captured)
     if kind is not Kind.MISMATCH and (ras := RAS_JSON.search(cause)):
         error = f"{ras[0]}\n{error}"
+    if root := engine_root(text, block.captured):
+        error = f"{root}\n{error}"
     places = {"error": error, "captured": beside, "any": f"{error}\n{beside}", "class": inner or error_class or ""}
     places["frame"] = "\n".join(str(f) for f in block.frames[-6:])
     places["outside"] = error if block.frames and not _is_test(block.frames[-1].file) else ""

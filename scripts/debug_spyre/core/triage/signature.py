@@ -20,6 +20,7 @@ _NUMBERED = re.compile(
 _NUMBER = re.compile(r"[-+]?\b\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\b")
 _BRACKETS = re.compile(r"[\[(][^\[\]()]{0,400}[\])]")
 _BLANK = re.compile(r"\s+")
+FEW = 0.02
 STRONG = frozenset({"card-busy", "ras", "device-open", "dma-map", "fallback-as-error", "strict-xpass"})
 
 
@@ -69,8 +70,10 @@ def _of_mismatch(failure: Failure) -> list[str]:
     if failure.rule:
         return [failure.rule, function(failure.nodeid)]
     shape = ""
-    if failure.severity is Severity.STRUCTURAL and failure.max_rel == 1.0:
-        shape = "zeros"
+    if failure.severity is Severity.STRUCTURAL and failure.max_rel == 1.0 and failure.max_abs != 1.0:
+        shape = "zeros"  # for true and false, one for zero is as likely
+    elif failure.severity is Severity.STRUCTURAL and ratio is not None and ratio < FEW:
+        shape = "few"  # a column or a row is another defect than a wrong result
     if failure.severity is None:
         shape = normalise(failure.cause or "")[:80]
     return [failure.severity.value if failure.severity else "", shape, function(failure.nodeid)]
