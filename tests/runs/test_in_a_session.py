@@ -79,6 +79,8 @@ def test_status_records_a_run_whose_supervisor_was_killed_as_lost(session):
 
 def test_an_experiment_leaves_its_report_in_the_session(session):
     done = session.json("run", "--repeat", "2", "test_it.py")
+    assert done["table"][0].startswith("2 processes, 3 tests")
+    assert "deterministic: the same outcome" in session.call("wait", done["run"]).stdout
     report = session.events("report_made")[0]
     assert report["run"] == done["run"] and "deterministic" in report["lines"][-1]
     assert json.loads((folder(session) / report["report"]).read_text())["data"]["runs"] == 2

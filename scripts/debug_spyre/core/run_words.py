@@ -19,8 +19,9 @@ def says(data: dict[str, Any], *, stem: str, chosen: str | None = None, state: d
     lines = [_headline(data)]
     lines += [f"  warning: {_cut(w)}" for w in data["warnings"][:4]]
     lines += [f"  still on the card: {_cut(h)}" for h in data["holders"]]
-    lines += _failing(data)
-    lines += [f"  {_cut(line)}" for line in data.get("digest", [])[:MOST_LINES]]
+    table = data.get("table") or []
+    lines += [f"  {_cut(line)}" for line in table] if table else _failing(data)
+    lines += [f"  {_cut(line)}" for line in data.get("digest", [])[: 0 if table else MOST_LINES]]
     if chosen:
         lines.append(f"python: {_cut(chosen)}")
     lines.append(f"output: {data['output']}")

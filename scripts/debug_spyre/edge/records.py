@@ -54,6 +54,7 @@ class RunRecord:
     holders: tuple[str, ...] = ()
     state: dict[str, Any] = field(default_factory=dict)
     progress: Progress | None = None  # of a run that still goes on
+    table: tuple[str, ...] = ()  # of an experiment: its lines in words
 
     def exit_status(self) -> int:
         """The command's own status, or ours where the run itself went wrong (design: one table)."""
@@ -91,6 +92,7 @@ class RunRecord:
             "digest": list(self.digest),
             "holders": list(self.holders),
             "progress": self._progress(),
+            "table": list(self.table),
         }
 
     def _progress(self) -> dict[str, Any] | None:
@@ -145,7 +147,16 @@ def load_record(run: RunFolder) -> RunRecord:
         holders=ended.holders if ended else (),
         state=run.state(),
         progress=reader.progress if started and not ended else None,
+        table=_table(run) if ended else (),
     )
+
+
+def _table(run: RunFolder) -> tuple[str, ...]:
+    try:
+        made = json.loads((run.path / "series.json").read_text(encoding="utf-8"))
+        return tuple(str(line) for line in made["lines"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
 
 
 def _seconds_since(started: RunStarted | None) -> float:
