@@ -1,7 +1,7 @@
 """Faults drawn at random on the simulated card: does `shadow` name the op, does `sweep` find the condition?
 
-python tests/numerics/drawn_faults.py [DRAWS] [SEED]   prints each draw and the two figures. The tools never see the
-fault's variable's meaning: it is set for the process that stands for the card only.
+python tests/numerics/drawn_faults.py [DRAWS] [SEED] [shadow|sweep]   prints each draw and the figures. All draws run
+in one process (starting torch costs more than the draw); the fault is given to the card alone, no tool reads it.
 """
 
 import json
@@ -77,36 +77,58 @@ def draw_for_shadow(rng):
     return "copy_ignores_strides:way=d2d", {"clone", "contiguous", "copy_"}
 
 
-def shadow(fault, folder, tests):
-    """The report of one shadowed run of the plugin repo's tests."""
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "debug_spyre_shadow", "-p", "no:cacheprovider", *tests]
-    env = environment(folder, fault, DEBUG_SPYRE_SHADOW=json.dumps({"root": str(PLUGIN_REPO)}))
-    done = subprocess.run(words, cwd=PLUGIN_REPO, env=env, capture_output=True, text=True)
-    report = json.loads((folder / "shadow.json").read_text(encoding="utf-8"))
-    return report, done
+TESTS = ("tests", "-k", "not STOCK and not decode")
+
+
+def one_shadow(seed, tests=TESTS):
+    """(outcome, text): named, missed, or silent (no test fails and nothing was off)."""
+    fault, wanted = draw_for_shadow(random.Random(seed))
+    with tempfile.TemporaryDirectory(prefix="drawn-") as name:
+        report = shadow_here(fault, Path(name), tests)
+    suspect = report.get("suspect")
+    if suspect:
+        said = {suspect["op"].split(".")[1], suspect["op"].split(".")[1].rstrip("_")} | names(suspect["op"])
+        return ("named" if said & wanted else "missed"), f"{fault}: {suspect['op']} at {suspect['site']}"
+    failed = [n for n, o in report["outcomes"].items() if o == "failed" and "does_not_fall_back" not in n]
+    return ("missed" if failed else "silent"), f"{fault}: nothing named, {len(failed)} tests fail"
 
 
 def names(op):
-    base = op.split(".")[1].rstrip("_") if not op.split(".")[1].startswith("_") else op.split(".")[1]
-    return {base} | {key for key, others in NEAR.items() if base in others}
+    base = op.split(".")[1]
+    return {key for key, others in NEAR.items() if base in others}
 
 
-def one_shadow(seed, tests=("-k", "not STOCK", "tests")):
-    """(outcome, text): named, missed, or silent (no test fails and nothing was off)."""
-    rng = random.Random(seed)
-    fault, wanted = draw_for_shadow(rng)
-    with tempfile.TemporaryDirectory(prefix="drawn-") as name:
-        folder = Path(name)
-        report, done = shadow(fault, folder, tests)
-        suspect = report.get("suspect")
-        if suspect and names(suspect["op"]) & {w.rstrip("_") if not w.startswith("_") else w for w in wanted} | (
-            {suspect["op"].split(".")[1]} & wanted
-        ):
-            return "named", f"{fault}: {suspect['op']} at {suspect['site']}"
-        if suspect:
-            return "missed", f"{fault}: named {suspect['op']} at {suspect['site']}"
-        failed = [n for n, o in report["outcomes"].items() if o == "failed" and "does_not_fall_back" not in n]
-        return ("missed" if failed else "silent"), f"{fault}: nothing named, {len(failed)} tests fail"
+def shadow_here(fault, folder, tests):
+    """The report of one shadowed run of the plugin repo's tests, in this process."""
+    import contextlib
+    import io
+
+    import debug_spyre_shadow
+    import pytest
+    from torch_spyre import faults
+
+    mode = debug_spyre_shadow.Shadow(folder, {"root": str(PLUGIN_REPO)})
+    debug_spyre_shadow._SHADOW = mode
+    before = os.getcwd()
+    os.chdir(PLUGIN_REPO)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), faults.inject(*([fault] if fault else [])):
+            pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:warnings", *tests], plugins=[debug_spyre_shadow])
+    finally:
+        os.chdir(before)
+    return json.loads((folder / "shadow.json").read_text(encoding="utf-8"))
+
+
+def use_card(folder):
+    """This process becomes one that has the card."""
+    for name in [n for n in os.environ if n.startswith(("SPYRE_", "DEBUG_SPYRE", "PYTEST_"))]:
+        del os.environ[name]
+    (folder / "card").touch()
+    os.environ |= {"SPYRE_SIM_DEVICE": str(folder / "card"), "SPYRE_SIM_COMPILE": "0"}
+    sys.path[:0] = [str(ROOT / "scripts"), str(INSIDE)]
+    import torch
+
+    torch.set_num_threads(1)
 
 
 def draw_for_sweep(rng):
@@ -132,31 +154,54 @@ def draw_for_sweep(rng):
     return f"scaled:op={op}:factor={rng.choice([0.5, 1.4140625, 2.0])}:over={over}", op, (">", over)
 
 
-def sweep(fault, op, size, folder):
-    """The summary of one sweep of the op at that size."""
+def request_for(op, size):
+    """What `sweep` is asked: the op at that size."""
     sys.path.insert(0, str(ROOT / "scripts"))
     from debug_spyre.core.repro.call import call_to_json
     from debug_spyre.core.repro.words import read_call
-    from debug_spyre.core.sweeping import summary
 
     name, words = SWEPT[op]
     call = call_to_json(read_call(name, [w.format(n=size) for w in words]))
-    request = json.dumps({"call": call, "calls": 900, "seconds": 300})
-    env = environment(folder, fault, DEBUG_SPYRE_SWEEP=request)
+    return {"call": call, "calls": 900, "seconds": 3000}
+
+
+def summed(op, path):
+    """The summary of the points in that file."""
+    from debug_spyre.core.sweeping import summary
+
+    return summary(SWEPT[op][0], [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()])
+
+
+def sweep(fault, op, size, folder):
+    """The summary of one sweep of the op at that size, in a process of its own."""
+    env = environment(folder, fault, DEBUG_SPYRE_SWEEP=json.dumps(request_for(op, size)))
     done = subprocess.run(
         [sys.executable, "-m", "debug_spyre_sweep"], env=env, cwd=folder, capture_output=True, text=True
     )
-    lines = (folder / "sweep.jsonl").read_text(encoding="utf-8").splitlines()
-    return summary(name, [json.loads(line) for line in lines]), done
+    return summed(op, folder / "sweep.jsonl"), done
 
 
-def one_sweep(seed):
+def sweep_here(fault, op, size, folder):
+    """The same in this process."""
+    import debug_spyre_sweep
+    import torch
+    from torch_spyre import faults
+
+    request = request_for(op, size)
+    with torch.inference_mode(), faults.inject(fault):
+        made = debug_spyre_sweep.Sweep(request, str(folder / "sweep.jsonl"))
+        made.run()
+        made.stream.close()
+    return summed(op, folder / "sweep.jsonl"), None
+
+
+def one_sweep(seed, run=sweep):
     """(found the condition?, text)."""
     rng = random.Random(seed)
     fault, op, (relation, value) = draw_for_sweep(rng)
     size = rng.choice([320, 384, 500]) if relation == ">" else 100
     with tempfile.TemporaryDirectory(prefix="drawn-") as name:
-        found, _ = sweep(fault, op, size, Path(name))
+        found, _ = run(fault, op, size, Path(name))
     condition = found["condition"] or {}
     exact = (
         condition.get("relation") == relation
@@ -166,25 +211,38 @@ def one_sweep(seed):
     return exact, f"{fault}: {found['text']}"
 
 
-def main(draws, seed):
+def main(draws, seed, what):
+    """Print every draw and the figures."""
     began = time.time()
+    with tempfile.TemporaryDirectory(prefix="drawn-") as name:
+        use_card(Path(name))
+        if what != "sweep":
+            shadows(draws, seed)
+        if what != "shadow":
+            sweeps(draws, seed)
+    print(f"{time.time() - began:.0f} s")
+
+
+def shadows(draws, seed):
     tally = {"named": 0, "missed": 0, "silent": 0}
-    number = seed
     while tally["named"] + tally["missed"] < draws:
-        outcome, text = one_shadow(number)
+        outcome, text = one_shadow(seed)
         tally[outcome] += 1
-        print(f"shadow {number} {outcome}: {text}", flush=True)
-        number += 1
+        print(f"shadow {seed} {outcome}: {text}", flush=True)
+        seed += 1
+    print(f"shadow named the op in {tally['named']} of {draws} draws ({tally['silent']} more faults showed in no test)")
+
+
+def sweeps(draws, seed):
     hits = 0
     for number in range(seed, seed + draws):
-        exact, text = one_sweep(number)
+        exact, text = one_sweep(number, sweep_here)
         hits += exact
         print(f"sweep {number} {'exact' if exact else 'NOT exact'}: {text}", flush=True)
-    print(
-        f"shadow named the op in {tally['named']} of {draws} draws ({tally['silent']} faults showed in no test); "
-        f"sweep found the exact condition in {hits} of {draws}; {time.time() - began:.0f} s"
-    )
+    print(f"sweep found the exact condition in {hits} of {draws} draws")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100, int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    defaults = ["100", "0", "both"]
+    given = [*sys.argv[1:], *defaults[len(sys.argv) - 1 :]]
+    main(int(given[0]), int(given[1]), given[2])
