@@ -22,6 +22,15 @@ DTYPES = {
 }  # fmt: skip
 
 
+def run_folder() -> Path:
+    """Where this run's machine files go."""
+    results = os.environ.get("DEBUG_SPYRE_RESULTS")
+    if results:
+        return Path(results).parent
+    folder, run = os.environ.get("DEBUG_SPYRE_FOLDER"), os.environ.get("DEBUG_SPYRE_RUN")
+    return Path(folder) / "runs" / run if folder and run else Path.cwd()
+
+
 def is_device(value: Any) -> bool:
     """A tensor that lies on the card."""
     return isinstance(value, torch.Tensor) and value.device.type not in HOST
@@ -150,9 +159,10 @@ def _bounds(value: torch.Tensor) -> tuple[int, int]:
     return int(value.min()), int(value.max()) + 1
 
 
-def save_suspect(folder: Path, facts: dict[str, Any], args: Any, kwargs: Any, results: dict[str, torch.Tensor]) -> None:
-    """Write call.json, inputs.pt (a strided input as its storage) and tensors.safetensors (contiguous)."""
+def save_suspect(folder: Path, facts: dict[str, Any], host: Any, results: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """Write call.json (returned), inputs.pt (a strided input as its storage) and tensors.safetensors (contiguous)."""
     folder.mkdir(parents=True, exist_ok=True)
+    args, kwargs = host
     kept: dict[str, torch.Tensor] = {}
     file = str(folder / "inputs.pt")
     call = {
@@ -164,7 +174,9 @@ def save_suspect(folder: Path, facts: dict[str, Any], args: Any, kwargs: Any, re
     torch.save({key: _whole(value) for key, value in kept.items()}, folder / "inputs.pt")
     named = {f"input.{key}": value for key, value in kept.items()} | results
     write_safetensors(folder / "tensors.safetensors", named)
-    write_json(folder / "call.json", {"schema": 1, **facts, "call": call})
+    data = {"schema": 1, **facts, "call": call}
+    write_json(folder / "call.json", data)
+    return data
 
 
 def _whole(tensor: torch.Tensor) -> torch.Tensor:

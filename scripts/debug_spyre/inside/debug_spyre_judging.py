@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from debug_spyre_calls import mapped
+from debug_spyre_calls import mapped  # type: ignore[import-not-found]
 
 SUMS = {
     "mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "dot", "mv", "addmv", "sum", "mean", "cumsum", "batched_matmul",
@@ -80,7 +80,13 @@ def _room(op: Any, want: torch.Tensor, w: torch.Tensor, args: Any, kwargs: Any) 
 def _floor(want: torch.Tensor, finite: torch.Tensor) -> float:
     small = {torch.float16: 1e-5, torch.bfloat16: 1e-30}.get(want.dtype, 1e-30)
     ordinary = finite[(finite > 0) & (finite < 60000)]
-    typical = float(ordinary.median()) if 0 < ordinary.numel() <= 1 << 20 else float(ordinary.mean()) if ordinary.numel() else 0.0
+    typical = (
+        float(ordinary.median())
+        if 0 < ordinary.numel() <= 1 << 20
+        else float(ordinary.mean())
+        if ordinary.numel()
+        else 0.0
+    )
     return small + 0.1 * RELATIVE.get(want.dtype, 0.3) * typical
 
 
@@ -96,7 +102,11 @@ def _of_magnitudes(op: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
     try:
         packet = op.overloadpacket
         name = packet.__name__
-        functional = getattr(packet, op._overloadname) if not op._schema.is_mutable else getattr(torch.ops.aten, name.rstrip("_"))
+        functional = (
+            getattr(packet, op._overloadname)
+            if not op._schema.is_mutable
+            else getattr(torch.ops.aten, name.rstrip("_"))
+        )
         result = functional(*mapped(args, positive), **mapped(plain, positive))
     except Exception:  # noqa: BLE001  then the size of the result must do
         return None

@@ -17,9 +17,19 @@ from typing import Any
 
 import pytest
 import torch
-from debug_spyre_calls import Copier, is_device, mapped, name_of, save_suspect, tensors_in, write_json
-from debug_spyre_judging import Difference, difference, pattern_of
-from debug_spyre_tally import Tally, site_of
+from debug_spyre_calls import Copier, is_device, mapped, name_of, run_folder, save_suspect, tensors_in, write_json  # type: ignore[import-not-found]
+from debug_spyre_judging import Difference, difference, pattern_of  # type: ignore[import-not-found]
+from debug_spyre_running import (  # type: ignore[import-not-found]
+    cloned,
+    golden_errors,
+    has_own_kernel,
+    is_named,
+    is_view,
+    repeated,
+    run_on_card,
+    written,
+)
+from debug_spyre_tally import Tally, site_of  # type: ignore[import-not-found]
 from torch.utils._python_dispatch import TorchDispatchMode
 
 MOST_ELEMENTS = 1 << 26
@@ -46,7 +56,7 @@ class Shadow(TorchDispatchMode):
         kwargs = kwargs or {}
         if not self._concerns_card(args, kwargs):
             return func(*args, **kwargs)
-        if not _has_own_kernel(func):
+        if not has_own_kernel(func):
             with self:
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
@@ -54,27 +64,27 @@ class Shadow(TorchDispatchMode):
         return self._shadowed(func, args, kwargs)
 
     def _concerns_card(self, args: Any, kwargs: Any) -> bool:
-        device = kwargs.get("device")
-        if device is not None and torch.device(device).type not in {"cpu", "meta"}:
-            return True
+        for value in (*args, kwargs.get("device")):
+            if isinstance(value, torch.device) and value.type not in {"cpu", "meta"}:
+                return True
         return any(is_device(t) for t in tensors_in(args)) or any(is_device(t) for t in tensors_in(kwargs))
 
     def _shadowed(self, func: Any, args: Any, kwargs: Any) -> Any:
         site, name = site_of(self.root), name_of(func)
         entry = self.tally.entry(name, site)
         entry.saw(args, kwargs)
-        why_not = self._why_not(func, args, kwargs)
+        why_not = self._why_not(func, (args, kwargs))
         host = None
         if why_not is None:
             host = self.copier.copies((args, kwargs))
-        result, fell_back, error = _run(func, args, kwargs)
+        result, fell_back, error = run_on_card(func, args, kwargs)
         entry.count(fell_back)
         if fell_back:
             self.tally.fell_back(name, site)
-        self._count_transfer(func, args, kwargs, result)
+        self._count_transfer(func, args, result)
         if error is not None:
             entry.raised = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
-            self._judge_error(func, entry, host, args)
+            self._judge_error(func, entry, host)
             raise error
         for tensor in tensors_in(result):
             if is_device(tensor):
@@ -85,12 +95,12 @@ class Shadow(TorchDispatchMode):
             self._check(func, entry, host, (args, kwargs), result)
         return result
 
-    def _why_not(self, func: Any, args: Any, kwargs: Any) -> str | None:
+    def _why_not(self, func: Any, given: Any) -> str | None:
         """Why this call isn't run again; None: it is."""
         name = func.overloadpacket.__name__
-        if self.only and not _named(func, self.only):
+        if self.only and not is_named(func, self.only):
             return "not asked for"
-        if _named(func, self.skip):
+        if is_named(func, self.skip):
             return "skipped as asked"
         if name in FRESH:
             return "its contents are undefined"
@@ -98,20 +108,22 @@ class Shadow(TorchDispatchMode):
             return "a read of one value"
         if torch.Tag.nondeterministic_seeded in func.tags or name in {"normal_", "uniform_", "random_", "bernoulli_"}:
             return "random"
-        if _is_view(func):
+        if is_view(func):
             return "a view"
-        sizes = [t.numel() for t in (*tensors_in(args), *tensors_in(kwargs))]
+        sizes = [t.numel() for t in tensors_in(given)]
         if sum(sizes) > self.most:
             return f"more than {self.most} elements"
         return None
 
-    def _count_transfer(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def _count_transfer(self, func: Any, args: Any, result: Any) -> None:
         name = func.overloadpacket.__name__
         if name in READS and args and is_device(args[0]):
             self.tally.moved("d2h", args[0])
         if name not in TRANSFERS:
             return
-        source, target = (args[1], args[0]) if name == "copy_" else (args[0], args[1] if name.startswith("_copy") else result)
+        source, target = (
+            (args[1], args[0]) if name == "copy_" else (args[0], args[1] if name.startswith("_copy") else result)
+        )
         if isinstance(source, torch.Tensor) and isinstance(target, torch.Tensor) and source.device != target.device:
             self.tally.moved("h2d" if is_device(target) else "d2h", target)
 
@@ -124,25 +136,27 @@ class Shadow(TorchDispatchMode):
                 return func(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  the CPU has no kernel for it, or not for these arguments
             first = str(error).splitlines()[0][:120] if str(error) else ""
-            missing = isinstance(error, NotImplementedError) or "not implemented for" in first or "Could not run" in first
+            missing = (
+                isinstance(error, NotImplementedError) or "not implemented for" in first or "Could not run" in first
+            )
             entry.unchecked("no CPU kernel" if missing else f"fails on the CPU: {type(error).__name__}: {first}")
             return NotImplemented
 
-    def _judge_error(self, func: Any, entry: Any, host: Any, args: Any) -> None:
+    def _judge_error(self, func: Any, entry: Any, host: Any) -> None:
         """The card refused: does the CPU carry it out? Then this op is the suspect."""
         if host is None or self._host_run(func, entry, host) is NotImplemented:
             return
         entry.refused = True
         if self.tally.suspect is None or self.tally.suspect["nodeid"] != self.nodeid:
-            self._save(func, entry, host, None, None, 0)
+            self._save(func, entry, host, worst=None, again=None, place=0)
 
     def _check(self, func: Any, entry: Any, host: Any, device: Any, result: Any) -> None:
-        before = mapped(host, _copy_if_written(func, host))
+        before = mapped(host, cloned) if func._schema.is_mutable else host  # in-place ops change their CPU copies
         want = self._host_run(func, entry, host)
         if want is NotImplemented:
             return
         pairs = list(zip(tensors_in(result), tensors_in(want), strict=False))
-        pairs += _written(func, device, host)
+        pairs += written(func, device, host)
         worst: tuple[Difference, torch.Tensor, torch.Tensor, int] | None = None
         for place, (got, expected) in enumerate(pairs):
             there = self.copier.copies(got) if is_device(got) else got
@@ -163,10 +177,10 @@ class Shadow(TorchDispatchMode):
         found, got, want, place = worst
         if self.tally.suspect is not None and (self.tally.suspect["nodeid"] == self.nodeid or self.tally.settled):
             return
-        again = _repeated(func, device, want, self.copier) if not func._schema.is_mutable else None
-        self._save(func, entry, before, (found, got, want), again, place)
+        again = repeated(func, device, want, self.copier) if not func._schema.is_mutable else None
+        self._save(func, entry, before, worst=(found, got, want), again=again, place=place)
 
-    def _save(self, func: Any, entry: Any, host: Any, worst: Any, again: str | None, place: int) -> None:
+    def _save(self, func: Any, entry: Any, host: Any, *, worst: Any, again: str | None, place: int) -> None:
         facts: dict[str, Any] = {
             "op": name_of(func), "site": entry.site, "nodeid": self.nodeid, "call_number": entry.calls, "again": again,
             "output": place if worst and len(func._schema.returns) > 1 else None,
@@ -175,114 +189,22 @@ class Shadow(TorchDispatchMode):
         results: dict[str, torch.Tensor] = {}
         if worst is not None:
             found, got, want = worst
-            facts["off"] = {"wrong": found.wrong, "total": found.total, "max_abs": str(found.max_abs), "ratio": str(found.ratio)}
+            facts["off"] = {
+                "wrong": found.wrong,
+                "total": found.total,
+                "max_abs": str(found.max_abs),
+                "ratio": str(found.ratio),
+            }
             results = {"actual": got, "expected": want}
             facts["pattern"] = pattern_of(got, want)
             if self.golden:
-                facts["golden"] = _golden(func, host, results)
-        self.tally.suspect = dict(facts)
-        save_suspect(self.folder / "suspect", facts, *host, results)
+                facts["golden"] = golden_errors(func, host, results)
+        self.tally.suspect = save_suspect(self.folder / "suspect", facts, host, results)
         self.write()
 
     def write(self) -> None:
         """The report as it stands."""
         write_json(self.folder / "shadow.json", self.tally.report(seconds=time.time() - self.began))
-
-
-def _has_own_kernel(func: Any) -> bool:
-    """The card's own kernel, or one that isn't made of other ops: only composites are taken apart."""
-    name = func.name()
-    if torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1"):
-        return True
-    return not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
-
-
-def _named(func: Any, names: set[str]) -> bool:
-    packet = func.overloadpacket.__name__
-    return bool(names & {packet, f"{func.namespace}.{packet}", name_of(func), f"{packet}.{func._overloadname}"})
-
-
-def _is_view(func: Any) -> bool:
-    returns = func._schema.returns
-    return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
-
-
-def _copy_if_written(func: Any, host: Any) -> Any:
-    """In-place ops change their CPU copies: what they were is kept for the report."""
-    del host
-    if not func._schema.is_mutable:
-        return lambda value: value
-    return lambda value: _cloned(value) if isinstance(value, torch.Tensor) else value
-
-
-def _cloned(value: torch.Tensor) -> torch.Tensor:
-    if value.is_contiguous():
-        return value.clone()
-    whole = value.untyped_storage()
-    count = whole.nbytes() // value.element_size()
-    return value.as_strided((count,), (1,), 0).clone().as_strided(value.shape, value.stride(), value.storage_offset())
-
-
-def _written(func: Any, device: Any, host: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Arguments that the op wrote to and did not return."""
-    schema = func._schema
-    returned = {frozenset(r.alias_info.before_set) for r in schema.returns if r.alias_info is not None}
-    pairs = []
-    for place, argument in enumerate(schema.arguments):
-        info = argument.alias_info
-        if info is None or not info.is_write or frozenset(info.before_set) in returned:
-            continue
-        for (args, kwargs), into in ((device, 0), (host, 1)):
-            value = kwargs.get(argument.name) if argument.name in kwargs else args[place] if place < len(args) else None
-            if into == 0:
-                mine = list(tensors_in(value))
-            else:
-                pairs += list(zip(mine, tensors_in(value), strict=False))
-    return pairs
-
-
-def _run(func: Any, args: Any, kwargs: Any) -> tuple[Any, bool, Exception | None]:
-    """The op on the card: result, whether it fell back, and its error. Warnings are passed on afterwards."""
-    result, error = None, None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            result = func(*args, **kwargs)
-        except Exception as raised:  # noqa: BLE001  passed on by the caller
-            error = raised
-    fell_back = any(w.category.__name__ == "FallbackWarning" for w in caught)
-    for w in caught:
-        warnings.warn_explicit(w.message, w.category, w.filename, w.lineno, source=w.source)
-    return result, fell_back, error
-
-
-def _repeated(func: Any, device: Any, want: torch.Tensor, copier: Copier) -> str:
-    """What the same call gives a second time."""
-    args, kwargs = device
-    result, _, error = _run(func, args, kwargs)
-    if error is not None:
-        return f"raises {type(error).__name__}"
-    first = next(iter(tensors_in(result)), None)
-    if first is None:
-        return "gives nothing"
-    found = difference(func, copier.copies(first), want, *copier.copies(device))
-    return "is wrong again" if found and found.is_clear else "is right"
-
-
-def _golden(func: Any, host: Any, results: dict[str, torch.Tensor]) -> dict[str, str] | None:
-    """Errors of device and CPU against the same op in float64."""
-
-    def wide(value: Any) -> Any:
-        return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
-
-    try:
-        golden = func(*mapped(host[0], wide), **mapped(host[1], wide))
-    except Exception:  # noqa: BLE001  no float64 form of it
-        return None
-    if not isinstance(golden, torch.Tensor):
-        return None
-    results["golden"] = golden
-    return {key: str(float((results[key].double() - golden).abs().max())) for key in ("actual", "expected")}
 
 
 _SHADOW: Shadow | None = None
@@ -291,9 +213,7 @@ _SHADOW: Shadow | None = None
 def _shadow() -> Shadow:
     global _SHADOW  # noqa: PLW0603  one mode a process
     if _SHADOW is None:
-        results = os.environ.get("DEBUG_SPYRE_RESULTS")
-        folder = Path(results).parent if results else Path.cwd()
-        _SHADOW = Shadow(folder, json.loads(os.environ.get("DEBUG_SPYRE_SHADOW") or "{}"))
+        _SHADOW = Shadow(run_folder(), json.loads(os.environ.get("DEBUG_SPYRE_SHADOW") or "{}"))
     return _SHADOW
 
 
@@ -339,6 +259,6 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    import debug_spyre_shadow
+    import debug_spyre_shadow  # type: ignore[import-not-found]
 
     sys.exit(debug_spyre_shadow.main(sys.argv[1:]))

@@ -6,15 +6,16 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from types import FrameType
 from typing import Any
 
 import torch
-from debug_spyre_calls import described, tensors_in
-from debug_spyre_judging import Difference
+from debug_spyre_calls import described, tensors_in  # type: ignore[import-not-found]
+from debug_spyre_judging import Difference  # type: ignore[import-not-found]
 
 MOST_SHAPES, MOST_PRELUDE = 4, 4
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _KINDS: dict[str, int] = {}  # file -> 0 machinery, 1 test or conftest, 2 code
 
@@ -22,12 +23,25 @@ _KINDS: dict[str, int] = {}  # file -> 0 machinery, 1 test or conftest, 2 code
 def _kind(file: str) -> int:
     if file not in _KINDS:
         name = os.path.basename(file)
-        inner = file.startswith((_OWN, _TORCH, "<")) or any(
+        inner = file.startswith((OWN, _TORCH, "<")) or any(
             f"{os.sep}{part}{os.sep}" in file for part in ("_pytest", "pluggy", "torch_spyre", "pytest")
         )
-        test = name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py" or f"{os.sep}tests{os.sep}" in file
+        test = (
+            name.startswith("test_")
+            or name.endswith("_test.py")
+            or name == "conftest.py"
+            or f"{os.sep}tests{os.sep}" in file
+        )
         _KINDS[file] = 0 if inner else 1 if test else 2
     return _KINDS[file]
+
+
+def caller() -> tuple[str, int]:
+    """File and line of the innermost frame that is no machinery: where a warning belongs."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_back is not None and not _kind(frame.f_code.co_filename):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else ("<unknown>", 0)
 
 
 def site_of(root: str) -> str:
@@ -105,7 +119,7 @@ class Entry:
 
 
 def _number(value: float) -> float | str:
-    return value if value == value and abs(value) != float("inf") else str(value)
+    return value if isfinite(value) else str(value)
 
 
 def shape_text(tensor: torch.Tensor) -> str:

@@ -1,0 +1,110 @@
+"""The ladder in words: on which rungs a failure shows, and so where it enters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+AS_IS = "as-is"
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One switch: its name, what it does, the environment that it needs, and whether the plugin carries it out."""
+
+    name: str
+    text: str
+    env: tuple[tuple[str, str], ...] = ()
+    plugin: bool = False
+
+
+RUNGS = (
+    Rung(AS_IS, "as it is, with the backend's own compiler"),
+    Rung("op-by-op", "op by op, under an inert dispatch mode", plugin=True),
+    Rung("eager", "torch.compile with backend eager", plugin=True),
+    Rung("aot_eager", "torch.compile with backend aot_eager", plugin=True),
+    Rung("caches-off", "compile caches off", (("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1"),)),
+    Rung("one-core", "SENCORES=1", (("SENCORES", "1"),)),
+    Rung(
+        "logging", "the vendor's logging on, nothing else",
+        (("TORCH_SENDNN_LOG", "INFO"), ("DT_DEEPRT_VERBOSE", "1"), ("DTLOG_LEVEL", "info")),
+    ),
+)  # fmt: skip
+BY_NAME = {rung.name: rung for rung in RUNGS}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one rung showed: passed, mismatch, crash, error or unknown; with counts and the run."""
+
+    rung: str
+    showed: str
+    failed: int
+    total: int | None
+    run: str
+    detail: str = ""
+
+    @property
+    def fails(self) -> bool | None:
+        """The failure shows; None where it is not known."""
+        return None if self.showed == "unknown" else self.showed != "passed"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "rung": self.rung, "showed": self.showed, "failed": self.failed, "total": self.total, "run": self.run,
+            "detail": self.detail,
+        }  # fmt: skip
+
+
+def conclusion(steps: Mapping[str, Step]) -> str:
+    """Where the failure enters, in words."""
+    seen = {name: step.fails for name, step in steps.items()}
+    if seen.get(AS_IS) is False:
+        return "it does not fail as it is: nothing enters here (flaky, or it depends on other tests)"
+    if seen.get(AS_IS) is None:
+        return "whether it fails as it is, is not known"
+    kinds = {step.showed for step in steps.values() if step.fails}
+    changed = f" (it shows as {' and '.join(sorted(kinds))})" if len(kinds) > 1 else ""
+    for name, meaning in _SWITCHES:
+        if seen.get(name) is False:
+            return meaning + changed
+    order = ("op-by-op", "eager", "aot_eager")
+    if any(seen.get(name) is None for name in order):
+        missing = ", ".join(name for name in order if seen.get(name) is None)
+        return f"not decided: {missing} gave no answer" + changed
+    if seen["op-by-op"]:
+        return (
+            "it shows op by op: one op's own kernel (or the code itself) is wrong, not the compiled graph; next: shadow"
+            + changed
+        )
+    if seen["eager"]:
+        return (
+            "it enters with tracing (backend eager fails, op by op passes): dynamo, or code that asks whether it is compiled"
+            + changed
+        )
+    if seen["aot_eager"]:
+        return "it enters with aot_eager: decompositions or functionalisation" + changed
+    return (
+        "it enters in the backend's own compiler: op by op, eager and aot_eager pass; lowering, layout or code generation"
+        + changed
+    )
+
+
+_SWITCHES = (
+    ("caches-off", "with the compile caches off it passes: a stale compiled artefact"),
+    ("one-core", "with SENCORES=1 it passes: the division of work among cores"),
+    ("logging", "with logging on it passes: timing, or it is flaky"),
+)
+
+
+def ladder_lines(steps: Mapping[str, Step]) -> list[str]:
+    """The answer: the conclusion, then a line a rung."""
+    lines = [conclusion(steps)]
+    for name, step in steps.items():
+        total = "?" if step.total is None else step.total
+        count = "" if step.showed in {"passed", "unknown"} else f", {step.failed} of {total} tests"
+        detail = f": {step.detail}" if step.detail else ""
+        lines.append(f"  {name:10s} {step.showed}{count} ({step.run}){detail}")
+    return lines

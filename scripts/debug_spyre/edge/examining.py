@@ -1,0 +1,122 @@
+"""What the verbs that examine (shadow, sweep, ladder) share: where the run goes, its job, and the report in the journal."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.core.errors import BadInputError
+from debug_spyre.core.events import ReportMade
+from debug_spyre.edge import page
+from debug_spyre.edge.finding_runs import RunPlace, run_place
+from debug_spyre.edge.interpreter import choose
+from debug_spyre.edge.jobs import JobSpec, foreground_seconds, run_job
+from debug_spyre.edge.records import RunRecord
+
+MOST_LINES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """One run of a tool inside the target's Python, and where its report lies."""
+
+    place: RunPlace
+    verb: str
+    hypothesis: int | None = None
+    timeout: float | None = None
+    wait: float | None = None
+    foreground: float | None = None
+
+    def run(
+        self,
+        argv: tuple[str, ...],
+        *,
+        env: dict[str, str],
+        pytest_args: tuple[str, ...] | None = None,
+        name: str | None = None,
+        foreground: float | None = None,
+    ) -> RunRecord:
+        """Run it under the lock.
+
+        Raises:
+            CardBusyError: the card is busy; DebugSpyreError: it could not begin.
+        """
+        spec = JobSpec(
+            folder=self.place.folder.path,
+            checkout=self.place.checkout,
+            verb=self.verb,
+            name=name,
+            argv=argv,
+            pytest_args=pytest_args,
+            env={**env, "DEBUG_SPYRE_FOLDER": str(self.place.folder.path)},
+            hypothesis=self.hypothesis,
+            timeout=self.timeout,
+            wait=self.wait,
+            cwd=Path.cwd(),
+            python=str(choose(self.place.checkout).python),
+        )
+        limit = foreground if foreground is not None else foreground_seconds(self.foreground)
+        return run_job(spec, foreground=limit)
+
+    def keep_for(self, run: str, lines: list[str], report: Path, data: dict[str, Any]) -> Path | None:
+        """Append the report to the journal and render; the page's path where the folder is a session."""
+        folder = self.place.folder
+        folder.journal.append(
+            ReportMade(
+                verb=self.verb,
+                lines=tuple(lines[:MOST_LINES]),
+                report=str(report.relative_to(folder.path)),
+                run=run,
+                hypothesis=self.hypothesis,
+                data=data,
+            )
+        )
+        return page.render(folder) if self.place.is_session else None
+
+
+def add_examining(parser: ArgumentParser) -> None:
+    """The options that all three have."""
+    parser.add_argument("--session", metavar="STEM", help="the session that is meant (default: the current one)")
+    parser.add_argument("--hypothesis", type=int, metavar="N", help="the row it tests (default: the one in progress)")
+    parser.add_argument("--timeout", type=float, metavar="S", help="end it after S seconds (default: never)")
+    waiting = parser.add_mutually_exclusive_group()
+    waiting.add_argument("--wait", type=float, metavar="S", help="wait up to S seconds for the card")
+    waiting.add_argument("--no-wait", action="store_true", help="answer 75 at once where the card is busy")
+    parser.add_argument("--foreground", type=float, metavar="S", help="follow it for S seconds, then answer 79")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def examination(args: Namespace, verb: str) -> Examination:
+    """The examination that the words mean.
+
+    Raises:
+        UsageError: several sessions are open and none is named; EnvironmentTroubleError: not in a checkout.
+    """
+    return Examination(
+        place=run_place(args.session),
+        verb=verb,
+        hypothesis=args.hypothesis,
+        timeout=args.timeout,
+        wait=0.0 if args.no_wait else args.wait,
+        foreground=args.foreground,
+    )
+
+
+def read_report(path: Path, run: RunRecord) -> dict[str, Any]:
+    """The JSON that the tool left in its run folder.
+
+    Raises:
+        BadInputError: it left none: the run's output says why.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(data, dict):
+            return data
+    except (OSError, ValueError):
+        pass
+    raise BadInputError(
+        f"{run.id} left no report (status {run.status.value}, exit {run.exit})", next=f"tail -40 {run.output}"
+    )

@@ -1,0 +1,239 @@
+"""One point of a sweep: a call with its sizes, views and types changed, made on the card and on the CPU and compared."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+import zlib
+from typing import Any
+
+import torch
+from debug_spyre_calls import is_device, mapped, tensors_in  # type: ignore[import-not-found]
+from debug_spyre_judging import SUMS, difference, pattern_of  # type: ignore[import-not-found]
+
+MOST_ELEMENTS = 1 << 22
+REDUCTIONS = {"sum", "mean", "amax", "amin", "prod", "linalg_vector_norm", "var", "std", "any", "all", "max", "min"}
+MATMULS = {"mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "mv", "dot"}
+SPIKE = 24.0
+
+
+def operation(name: str) -> Any:
+    """The overload that the dotted name means."""
+    found: Any = torch.ops
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def specs(call: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tensor specifications in a call, in order; changing one changes the call."""
+    found: list[dict[str, Any]] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict) and isinstance(value.get("tensor"), dict):
+            found.append(value["tensor"])
+        elif isinstance(value, dict):
+            for item in value.values():
+                walk(item)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item)
+
+    walk(call["args"])
+    walk(call.get("kwargs") or {})
+    return found
+
+
+def resized(call: dict[str, Any], places: list[tuple[int, int]], size: int) -> dict[str, Any]:
+    """The call with these (tensor, dimension) places set to a size; what is strided keeps the order of its strides."""
+    changed = copy.deepcopy(call)
+    every = specs(changed)
+    for tensor, dim in places:
+        every[tensor]["shape"][dim] = size
+    for tensor in {t for t, _ in places}:
+        spec = every[tensor]
+        spec["stride"] = _restrided(spec)
+        spec["fill"], spec["file"], spec["key"] = "randn", None, None
+    return changed
+
+
+def _restrided(spec: dict[str, Any]) -> list[int] | None:
+    old = spec.get("stride")
+    if not old:
+        return None
+    order = sorted(range(len(old)), key=lambda d: -old[d])
+    strides, step = [0] * len(old), 1
+    for dim in reversed(order):
+        if old[dim] == 0:
+            continue
+        strides[dim] = step
+        step *= spec["shape"][dim]
+    return strides
+
+
+def is_legal(call: dict[str, Any]) -> bool:
+    """Whether the op takes these shapes: tried on the meta device, where nothing is computed."""
+    try:
+        if any(math.prod(spec["shape"]) > MOST_ELEMENTS for spec in specs(call)):
+            return False
+        args, kwargs = made(call, lambda spec: torch.empty(spec["shape"], dtype=_dtype(spec), device="meta"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            operation(call["op"])(*args, **_placed(kwargs, "meta"))
+    except Exception:  # noqa: BLE001  whatever it raises, it doesn't take them
+        return False
+    return True
+
+
+def _dtype(spec: dict[str, Any]) -> torch.dtype:
+    found = getattr(torch, spec["dtype"])
+    assert isinstance(found, torch.dtype)
+    return found
+
+
+def _word(text: str) -> Any:
+    text = text.partition("  #")[0]
+    if text.startswith("torch.device"):
+        return torch.device("cpu")
+    return getattr(torch, text.removeprefix("torch."), None)
+
+
+def made(call: dict[str, Any], make: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments with each tensor specification made into a tensor."""
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("tensor"), dict):
+            return make(value["tensor"])
+        if isinstance(value, dict) and "word" in value:
+            return _word(value["word"])
+        if isinstance(value, list):
+            return [walk(item) for item in value]
+        return value
+
+    return [walk(v) for v in call["args"]], {k: walk(v) for k, v in (call.get("kwargs") or {}).items()}
+
+
+def _placed(kwargs: dict[str, Any], device: str) -> dict[str, Any]:
+    return {k: torch.device(device) if isinstance(v, torch.device) else v for k, v in kwargs.items()}
+
+
+class Maker:
+    """Makes the tensors of a point: the base on the CPU, and views of it where the specification is strided."""
+
+    def __init__(self, fill: str, key: str) -> None:
+        self.fill = fill
+        self.generator = torch.Generator().manual_seed(zlib.crc32(key.encode()))
+        self.count = 0
+
+    def base(self, spec: dict[str, Any]) -> torch.Tensor:
+        """The storage that the view reaches, in one dimension; contiguous tensors have their own shape."""
+        self.count += 1
+        if spec.get("fill") == "file" and spec.get("file"):
+            saved = torch.load(spec["file"], weights_only=True)[spec["key"]]
+            assert isinstance(saved, torch.Tensor)
+            return saved
+        dtype = _dtype(spec)
+        shape = spec["shape"] if not spec.get("stride") else [_reach(spec)]
+        if dtype.is_floating_point:
+            values = torch.randn(shape, generator=self.generator)
+            if self.fill == "spike" and values.dim() and self.count == 1:
+                for dim in range(values.dim()):
+                    values.select(dim, -1).abs_().add_(SPIKE)
+            return values.to(dtype)
+        if dtype is torch.bool:
+            return torch.randn(shape, generator=self.generator) > 0
+        return torch.randint(spec.get("low") or 0, max(spec.get("high") or 2, 1), shape, generator=self.generator).to(
+            dtype
+        )
+
+
+def _reach(spec: dict[str, Any]) -> int:
+    steps = zip(spec["shape"], spec["stride"], strict=True)
+    return int(spec.get("offset", 0) + 1 + sum((n - 1) * s for n, s in steps))
+
+
+def viewed(base: torch.Tensor, spec: dict[str, Any]) -> torch.Tensor:
+    """The view of its base, by ordinary view ops where they make it."""
+    stride, offset = spec.get("stride"), spec.get("offset", 0)
+    if not stride and not offset:
+        return base.reshape(spec["shape"]) if list(base.shape) != spec["shape"] else base
+    if stride and not offset and 0 not in stride and base.numel() == math.prod(spec["shape"]):
+        order = sorted(range(len(stride)), key=lambda d: -stride[d])
+        back = [order.index(d) for d in range(len(stride))]
+        plain = base.reshape([spec["shape"][d] for d in order]).permute(back)
+        if list(plain.stride()) == list(stride):
+            return plain
+    return base.reshape(-1).as_strided(spec["shape"], stride or _plain(spec["shape"]), offset)
+
+
+def _plain(shape: list[int]) -> list[int]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return strides[::-1]
+
+
+def device_name() -> str:
+    """What the card is called."""
+    return str(torch._C._get_privateuse1_backend_name())
+
+
+def run_point(call: dict[str, Any], *, fill: str = "randn", key: str = "", transform: Any = None) -> dict[str, Any]:
+    """The call on the card and on the CPU: is it wrong, by how much, did it fall back, what did it raise?"""
+    maker = Maker(fill, key)
+    bases: list[torch.Tensor] = []
+
+    def on_host(spec: dict[str, Any]) -> torch.Tensor:
+        bases.append(maker.base(spec))
+        return viewed(bases[-1].clone(), spec)
+
+    op = operation(call["op"])
+    try:
+        host = made(call, on_host)
+        given = iter(bases)
+        card = made(call, lambda spec: viewed(next(given).clone().to(device_name()), spec))
+        if transform:
+            host, card = transform(host), transform(card)
+        before = mapped(host, lambda v: v.clone() if isinstance(v, torch.Tensor) else v)
+        want = op(*host[0], **_placed(host[1], "cpu"))
+    except Exception as error:  # noqa: BLE001  no such form of it: not a point
+        return {"wrong": None, "error": f"on the CPU: {_first(error)}"}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            got = op(*card[0], **_placed(card[1], device_name()))
+            answer = _judged(op, got, want, before)
+        except Exception as error:  # noqa: BLE001  the card's refusal is an answer
+            answer = {"wrong": None, "error": _first(error), "refused": True}
+    answer["fallback"] = any(w.category.__name__ == "FallbackWarning" for w in caught)
+    return answer
+
+
+def _judged(op: Any, got: Any, want: Any, before: Any) -> dict[str, Any]:
+    worst: dict[str, Any] = {"wrong": False, "ratio": 0.0}
+    for mine, theirs in zip(tensors_in(got), tensors_in(want), strict=False):
+        there = mine.cpu() if is_device(mine) else mine
+        found = difference(op, there, theirs, *before)
+        if found is None:
+            continue
+        if mine.dtype != theirs.dtype:
+            return {"wrong": True, "ratio": "inf", "share": 1.0, "dtype": f"{mine.dtype} for {theirs.dtype}"}
+        if found.is_clear and (not worst["wrong"] or found.ratio > float(worst["ratio"])):
+            worst = {"wrong": True, "ratio": found.ratio, "share": found.wrong / max(found.total, 1)}
+            pattern = pattern_of(there, theirs) if found.total <= 1 << 18 else None
+            worst["pattern"] = pattern["patterns"][0]["text"] if pattern and pattern["patterns"] else None
+    worst["ratio"] = str(worst["ratio"]) if not math.isfinite(float(worst["ratio"])) else worst["ratio"]
+    return worst
+
+
+def _first(error: BaseException) -> str:
+    text = str(error).splitlines()[0][:160] if str(error) else ""
+    return f"{type(error).__name__}: {text}"
+
+
+def fills_of(op: str) -> tuple[str, ...]:
+    """Which data are tried: reductions also with large last elements, so that a dropped one is seen."""
+    name = op.split(".")[1].rstrip("_")
+    return ("randn", "spike") if name in SUMS | REDUCTIONS | MATMULS else ("randn",)
