@@ -267,6 +267,21 @@ def test_the_device_is_free_held_or_unknown(place):
     assert card.holders([]).state is card.CardState.UNKNOWN
 
 
+def test_a_holder_whom_proc_does_not_show_is_found_by_trying(place, monkeypatch, tmp_path):
+    """As with hidepid, or from another container: nobody is seen, and the device is still not ours."""
+    (tmp_path / "proc/1/fd").mkdir(parents=True)
+    monkeypatch.setattr(card, "PROC", tmp_path / "proc")
+    device = [str(place.device)]
+    assert card.holders(device).state is card.CardState.FREE
+    with open(place.device, "r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert card.holders(device, probe=True).state is card.CardState.HELD
+    assert card.holders(device, probe=True).state is card.CardState.FREE
+    (tmp_path / "proc/1/fd").rmdir()
+    (tmp_path / "proc/1").rmdir()
+    assert card.holders(device).state is card.CardState.UNKNOWN, "no process 1: others are hidden"
+
+
 def test_an_anonymous_device_counts_only_beside_our_own_group():
     vfio = {"/dev/vfio/7"}
     assert card._holds({"/dev/vfio/7"}, vfio) and card._holds({card.ANONYMOUS}, vfio)

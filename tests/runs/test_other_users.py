@@ -141,7 +141,7 @@ def test_a_device_held_by_a_user_who_cannot_be_looked_into_is_found_by_trying(wo
     process = holding(world, ONE, verb=())
     try:
         refused = call(world, OTHER, "exec", "--no-wait", "--reap", "--", "true")
-        assert refused.returncode == 75 and "a process of another user" in refused.stderr
+        assert refused.returncode == 75 and "a process that this user can't look into" in refused.stderr
         assert process.poll() is None, "never signalled, --reap or not"
     finally:
         process.kill()

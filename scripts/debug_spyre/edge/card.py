@@ -84,16 +84,15 @@ def holders(cards: Sequence[str] | None = None, *, probe: bool = False) -> Holde
         return Holders(CardState.HELD, tuple(found))
     if not paths:
         return Holders(CardState.UNKNOWN, reason="no card is visible here")
-    if not blind:
-        return Holders(CardState.FREE)
-    if not probe:
-        return Holders(CardState.UNKNOWN, reason=f"{blind} processes of other users can't be looked into")
-    answers = [_try_open(path) for path in paths]
-    if any(answer is CardState.HELD for answer in answers):
-        return Holders(CardState.HELD, reason="a process of another user")
-    if all(answer is CardState.FREE for answer in answers):
-        return Holders(CardState.FREE, reason="tried by opening it")
-    return Holders(CardState.UNKNOWN, reason="the device can't be opened by this user")
+    if probe:  # also where nobody was seen: /proc may hide other users, and a container other processes
+        answers = [_try_open(path) for path in paths]
+        if any(answer is CardState.HELD for answer in answers):
+            return Holders(CardState.HELD, reason="a process that this user can't look into")
+        if all(answer is CardState.FREE for answer in answers):
+            return Holders(CardState.FREE, reason="tried by opening it")
+    if blind:
+        return Holders(CardState.UNKNOWN, reason="processes of other users can't be looked into")
+    return Holders(CardState.FREE)
 
 
 def wait_until_free(cards: Sequence[str], *, seconds: float) -> Holders:
@@ -108,8 +107,9 @@ def wait_until_free(cards: Sequence[str], *, seconds: float) -> Holders:
 
 def _scan(paths: Sequence[str]) -> tuple[list[Process], int]:
     wanted = {os.path.realpath(path) for path in paths} | set(paths)
-    found, blind = [], 0
-    for name in os.listdir(PROC):
+    names = os.listdir(PROC)
+    found, blind = [], 0 if "1" in names else 1  # /proc can be mounted so that it hides other users' processes
+    for name in names:
         if not name.isdigit() or int(name) == os.getpid():
             continue
         try:
