@@ -166,3 +166,21 @@ def test_bytes_that_are_not_utf_8_survive_in_the_json(call, tmp_path):
     assert any(name.endswith(b"[Mod(d0, \xe9\xff)]") for name in names)
     assert call("triage", "--from", str(path)).returncode == 0
     assert call("triage", "--from", str(path), "--markdown").returncode == 0
+
+
+def test_a_silent_fallback_is_offered_as_a_session(call, checkout):
+    text = (
+        "============================= test session starts ==============================\n"
+        "=============================== warnings summary ===============================\n"
+        "tests/test_wide.py::test_fine\n  /w/l.py:8: FallbackWarning: aten.sin.default is falling back to cpu\n    x\n\n"
+        "====== 1 passed, 1 warning in 1.0s ======\n"
+    )
+    (checkout / "log.txt").write_text(text)
+    done = call("triage", "--from", "log.txt")
+    last = done.stdout.strip().split("\n")[-1]
+    assert (
+        last
+        == "next: debug-spyre open sin-falls-back --falls-back aten.sin.default --members tests/test_wide.py::test_fine"
+    )
+    opened = call(*last.removeprefix("next: debug-spyre ").split())
+    assert opened.returncode == 0, opened.stderr

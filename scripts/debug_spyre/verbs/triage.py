@@ -19,9 +19,9 @@ from debug_spyre.core.triage.words import say
 from debug_spyre.core.words import RunStatus
 from debug_spyre.edge.earlier import earlier_clusters
 from debug_spyre.edge.logs_reader import read_logs
-from debug_spyre.edge.rules_file import all_rules
 from debug_spyre.edge.parameter_sources import parameter_names
-from debug_spyre.edge.workspace import find_checkout
+from debug_spyre.edge.rules_file import all_rules
+from debug_spyre.edge.workspace import find_checkout, slugify
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
 
@@ -125,8 +125,19 @@ def _answer(args: Namespace, triage: Triage, *, next_command: str, more: dict[st
 def _open_command(triage: Triage, source: str) -> str:
     named = next((c for c in triage.clusters if any(c.nodeids)), None)
     if named is None:
-        return "debug-spyre doctor"
+        return "debug-spyre doctor" if triage.clusters else _open_fallback(triage)
     return f"debug-spyre open {named.slug} --cluster {named.id}{source}"
+
+
+def _open_fallback(triage: Triage) -> str:
+    """A silent fallback passes its tests; a session on it names op and members."""
+    for fallback in triage.evidence.fallbacks:
+        members = [n for n in fallback.nodeids if "::" in n]
+        if fallback.accepted is None and members:
+            shown = " ".join(shlex.quote(n) for n in members[:2]) + (" ..." if len(members) > 2 else "")
+            slug = slugify(f"{fallback.op.removeprefix('aten.').removesuffix('.default')} falls back")
+            return f"debug-spyre open {slug} --falls-back {shlex.quote(fallback.op)} --members {shown}"
+    return ""
 
 
 def _checkout() -> Path | None:

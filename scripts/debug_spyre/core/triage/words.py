@@ -26,7 +26,7 @@ def say(triage: Triage, *, next_command: str) -> list[str]:
         lines.append(f"no rule knows {len(evidence.unrecognised)} failures, for example:")
         lines += [f"  {u.source}:{u.line}: {u.text[:120]}" for u in evidence.unrecognised[:3]]
     lines += _trend(triage)
-    if triage.clusters:
+    if next_command:
         lines.append(f"next: {next_command}")
     return lines
 
