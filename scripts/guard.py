@@ -53,7 +53,7 @@ class Word:
 class Command:
     """One simple command: `words` without assignments, redirects as (operator, target), text on stdin if known."""
 
-    __slots__ = ("assigns", "background", "dynamic", "piped", "redirects", "source", "stdin", "words")
+    __slots__ = ("assigns", "background", "dynamic", "redirects", "source", "stdin", "words")
 
     def __init__(self) -> None:
         self.words: list[str] = []
@@ -61,7 +61,6 @@ class Command:
         self.redirects: list[tuple[str, str]] = []
         self.stdin: str | None = None
         self.source: Command | None = None  # the command whose output this one reads
-        self.piped = False  # its output goes to another command
         self.background = False
         self.dynamic = False  # a word holds a substitution
 
@@ -69,7 +68,6 @@ class Command:
 BACKGROUND = "&"
 OPERATORS = ("&>>", "<<<", "<<-", ";;&", "&&", "||", ";;", ";&", "|&", "&>", "<<", ">>", "<&", ">&", "<>", ">|")
 SINGLE = ";&|()<>\n"
-REDIRECTS = frozenset(("<", ">", ">>", "<<", "<<-", "<<<", "<&", ">&", "<>", ">|", "&>", "&>>"))
 LEADING = frozenset(
     ("if", "then", "elif", "else", "do", "while", "until", "!", "{", "}", "fi", "done", "esac", "coproc")
 )
@@ -112,7 +110,6 @@ class Reader:
                     for command in left:
                         command.background = True
                 if token in ("|", "|&") and left:
-                    left[-1].piped = True
                     current = Command()
                     current.source = left[-1]
                     continue

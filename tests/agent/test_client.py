@@ -37,7 +37,7 @@ def binary():
 class Place:
     """A checkout with the skill installed, and the client in it."""
 
-    def __init__(self, folder, binary):
+    def __init__(self, folder, binary, *, personal=False):
         self.folder = folder
         self.top = kit.make_checkout(folder / "plug in")
         self.env = {
@@ -47,15 +47,18 @@ class Place:
             "DEBUG_SPYRE_LOCK_DIR": str(folder / "locks"),
             "GIT_CONFIG_GLOBAL": "/dev/null",
         }
-        self.install()
+        if personal:
+            self.install("--personal", CLAUDE_CONFIG_DIR=str(folder / "home/.claude"))
+        else:
+            self.install()
         self.ours = f'"{self.top}/.claude/skills/debug-spyre/scripts/debug-spyre"'
         self.client = kit.Client(binary, folder / "home", self.top)
         self.prefix = ()
 
-    def install(self, *words):
+    def install(self, *words, **env):
         command = [str(ROOT / "scripts/debug-spyre"), "install", str(self.top), *words]
         return subprocess.run(
-            command, check=True, capture_output=True, text=True, env={**os.environ, **self.env}
+            command, check=True, capture_output=True, text=True, env={**os.environ, **self.env, **env}
         ).stdout
 
     def as_nobody(self):
@@ -120,6 +123,17 @@ def test_the_skill_loads_in_a_fresh_checkout(place):
     assert "Shell command permission check failed" not in text
     names = {tool["name"] for tool in outcome.requests[0]["tools"]}
     assert "AskUserQuestion" not in names
+
+
+def test_a_personal_skill_works_in_a_checkout_that_has_none(tmp_path, binary):
+    place = Place(tmp_path, binary, personal=True)
+    steps = [bash("debug-spyre lock"), bash("pytest tests"), bash("git push")]
+    steps.append(bash(f"debug-spyre open stops-early --members '{kit.PROBE}'"))
+    outcome = place.run("/debug-spyre x", [*steps, "a", "b", "c"])
+    assert [outcome.verdict(n) for n in range(4)] == ["ran", "refused", "asked", "ran"]
+    assert "lock: free" in outcome.result(0)
+    assert len(list((place.top / ".claude/skills/debug-spyre/logs").glob("debug-*.html"))) == 1
+    assert not (place.top / ".claude/skills/debug-spyre/SKILL.md").exists()
 
 
 @pytest.mark.parametrize("mode", MODES)
