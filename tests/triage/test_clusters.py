@@ -329,3 +329,20 @@ def test_a_wrong_column_is_another_cause_than_a_wrong_result():
     a, b, c = ids("test_a", 1, 2, 3)
     failures = [mismatch(a), mismatch(b, mismatched=30), mismatch(c, mismatched=2, total=1000)]
     assert [len(x.nodeids) for x in group(evidence(failures))] == [2, 1]
+
+
+def test_surroundings_come_first_only_where_they_spoil_the_run():
+    broken = [error(n, "x", stage=Stage.ENVIRONMENT) for n in ids("test_e", 1, 2, 3)]
+    wrong = [mismatch("tests/t.py::test_a")]
+    assert group(evidence([*broken, *wrong]))[0].stage is Stage.ENVIRONMENT
+    many = [mismatch(n) for n in ids("test_a", *range(9))]
+    assert group(evidence([*broken, *many]))[-1].stage is Stage.ENVIRONMENT
+
+
+def test_a_device_error_is_said_by_its_fields():
+    cause = (
+        '{"code":"0x1","errno":"Device or resource busy","message":"Failed to open","name":"RAS::VFIO::DeviceOpenFail"}'
+    )
+    (cluster,) = group(evidence([error("tests/t.py::test_a", cause, rule="card-busy")]))
+    assert "RAS::VFIO::DeviceOpenFail, Device or resource busy, Failed to open" in cluster.why
+    assert "{" not in cluster.why

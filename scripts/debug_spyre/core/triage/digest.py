@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from debug_spyre.core.evidence import Evidence, Failure, Fallback, Kind
+from debug_spyre.core.triage.why import in_words
 
 _LONGEST = 200
 
@@ -39,7 +40,7 @@ def say_failure(failure: Failure) -> list[str]:
             parts.append(f"pattern: {failure.pattern}")
         return [f"{name}: {', '.join(parts)}"]
     head = failure.inner_class or failure.error_class or failure.kind.value
-    text = " ".join((failure.cause or failure.message or "").split("\n", 1)[0].split())
+    text = in_words((failure.cause or failure.message or "").split("\n", 1)[0])
     said = text if text.startswith(head) else f"{head}: {text}" if text else head
     frame = failure.backend_frame or failure.innermost_frame
     return [f"{name}: {said[:140]}" + (f" at {frame}" if frame else "")]

@@ -20,10 +20,6 @@ from debug_spyre.core.triage.why import why
 _SIZES = (" >= ", " <= ", " multiple of ", " = 1;")
 _FIRST_TAGS = frozenset({"device-error"})
 _FOLLOWS = frozenset({"card-busy", "device-error"})
-_ORDER = {
-    Stage.ENVIRONMENT: 1,
-    Stage.TEST_BUG: 4,
-}
 
 
 def group(evidence: Evidence, *, names: Mapping[str, Sequence[str]] | None = None) -> tuple[Cluster, ...]:
@@ -36,7 +32,8 @@ def group(evidence: Evidence, *, names: Mapping[str, Sequence[str]] | None = Non
     found = [
         _cluster(key, members, folded.get(key, ()), evidence, names or {}) for key, members in by_signature.items()
     ]
-    found.sort(key=lambda c: (_rank(c), -len(c.nodeids), c.signature))
+    every = sum(len(c.nodeids) for c in found)
+    found.sort(key=lambda c: (_rank(c, every), -len(c.nodeids), c.signature))
     named = _with_own_slugs(_with_hidden(found, evidence))
     return tuple(replace(c, id=f"c{place}") for place, c in enumerate(named, start=1))
 
@@ -167,11 +164,14 @@ def _stage(members: list[Failure]) -> Stage | None:
     return min((s for s, n in counted.items() if n == most), key=lambda s: s.value)
 
 
-def _rank(cluster: Cluster) -> int:
+def _rank(cluster: Cluster, every: int) -> int:
+    """Crashes first, then surroundings that spoil most of the run; test bugs last."""
     if cluster.kind is Kind.CRASH or cluster.folded:
         return 0
-    if cluster.stage in _ORDER:
-        return _ORDER[cluster.stage]
+    if cluster.stage is Stage.ENVIRONMENT:
+        return 1 if 2 * len(cluster.nodeids) >= every else 4
+    if cluster.stage is Stage.TEST_BUG:
+        return 5
     if cluster.severity in {Severity.ACCUMULATION, Severity.INCONCLUSIVE}:
         return 3
     return 2

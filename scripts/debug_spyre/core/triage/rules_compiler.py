@@ -14,7 +14,7 @@ FALLBACK_RULES = (
         Stage.FALLBACK,
         "a fallback to the CPU, raised as an error by a filter",
         "torch_spyre.ops.fallbacks.FallbackWarning: aten.cumsum.default is falling back to cpu",
-        r"FallbackWarning: (?P<key>.{1,200}?) is falling back to \w+",
+        r"FallbackWarning: (?!\S*FallbackWarning)(?P<key>.{1,200}?) is falling back to \w+",
         tags=("fallback-as-error",),
         kinds=ANY_KIND,
     ),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from debug_spyre.core.evidence import Failure, Kind, Severity
 from debug_spyre.core.triage.signature import function
 
 _LONGEST = 220
+_FIELD = re.compile(r'"(\w+)"\s*:\s*"([^"]{0,300})"')
 
 
 def why(members: Sequence[Failure], folded: Sequence[str]) -> str:
@@ -24,11 +26,31 @@ def _shared(members: Sequence[Failure], first: Failure) -> str:
     where = functions[0] if len(functions) == 1 else f"{len(functions)} test functions" if functions else "the session"
     if first.kind is Kind.MISMATCH:
         return f"{_mismatch(members, first)} in {where}"
-    text = first.cause or (first.message or "").split("\n", 1)[0] or first.error_class or "no text"
+    rule = f" (rule {first.rule})" if first.rule else ""
+    if first.kind in {Kind.CRASH, Kind.TIMEOUT}:
+        return f"{_ended(first)}{rule} in {where}"
+    text = in_words(first.cause or (first.message or "").split("\n", 1)[0] or first.error_class or "no text")
     name = first.inner_class or first.error_class
     head = f"{name}: " if name and not text.startswith(name) else ""
-    rule = f" (rule {first.rule})" if first.rule else ""
-    return f"{head}{' '.join(text.split())[:_LONGEST]}{rule} in {where}"
+    return f"{head}{text[:_LONGEST]}{rule} in {where}"
+
+
+def _ended(first: Failure) -> str:
+    what = first.error_class or ("no answer" if first.kind is Kind.TIMEOUT else "the process died")
+    frame = first.backend_frame or first.innermost_frame
+    cause = in_words(first.cause or "")
+    more = f": {cause[:_LONGEST]}" if cause and what not in cause and "Timeout" not in cause else ""
+    return f"{what}{f' at {frame}' if frame else ''}{more}"
+
+
+def in_words(text: str) -> str:
+    """A cause as one line; of a RAS object its name, errno, message and kernel."""
+    if text.startswith("{"):
+        fields = dict(_FIELD.findall(text))
+        told = [fields[k] for k in ("name", "errno", "message", "cb_name") if fields.get(k)]
+        if told:
+            return ", ".join(told)
+    return " ".join(text.split())
 
 
 def _mismatch(members: Sequence[Failure], first: Failure) -> str:

@@ -35,7 +35,7 @@ def headline(evidence: Evidence, clusters: int) -> str:
     """Counts and size in one line."""
     counts = evidence.counts
     if counts is None:
-        said = "no counts" if not evidence.failures else f"{len(evidence.failures)} failures, no counts"
+        said = "no counts" if not evidence.failures else f"{len(evidence.failures)} failing, no counts"
     else:
         pairs = (
             (counts.failed, "failed"),
