@@ -9,6 +9,8 @@ import torch
 from safetensors.torch import save_file
 
 from debug_spyre.cli import main
+from debug_spyre.core.events import SessionOpened
+from debug_spyre.edge.journal import Journal
 
 DTYPES = [
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2,
@@ -245,3 +247,23 @@ def test_text_is_short_and_json_has_the_promised_keys(tmp_path, capsys):
     assert set(data["ulp"]) == {"p50", "p99", "max"} and set(data["special"]) == {"nan", "inf", "overflow", "zero"}
     keys = {"kind", "axis", "period", "phase", "start", "stop", "shift", "factor", "support", "chance", "text"}
     assert all(set(p) >= keys for p in data["patterns"]) and data["patterns"]
+
+
+def test_with_log_the_answer_and_its_map_reach_the_sessions_log(tmp_path, capsys, monkeypatch):
+    (tmp_path / "checkout/.git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "checkout")
+    monkeypatch.setenv("DEBUG_SPYRE_LOGS", str(tmp_path / "logs"))
+    folder = tmp_path / "logs/debug-20260101-000000-rolled"
+    folder.mkdir(parents=True)
+    opened = SessionOpened(
+        stem=folder.name, slug="rolled", symptom="rolled", members=(), checkout=str(tmp_path / "checkout")
+    )
+    Journal(folder).append(opened)
+    good = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
+    np.save(tmp_path / "a.npy", np.roll(good, 1, 0))
+    np.save(tmp_path / "b.npy", good)
+    assert main(["compare", str(tmp_path / "a.npy"), str(tmp_path / "b.npy"), "--log"]) == 1
+    assert f"log: {folder}.html" in capsys.readouterr().out
+    report = Journal(folder).read().events[-1]
+    assert report.verb == "compare" and report.data["picture"]["values"]
+    assert "rolled by 1 along axis 0" in (tmp_path / "logs" / f"{folder.name}.html").read_text(encoding="utf-8")

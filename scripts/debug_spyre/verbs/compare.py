@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from debug_spyre.core.errors import BadInputError, Exit, UsageError
+from debug_spyre.core.events import ReportMade
 from debug_spyre.edge.files import write_atomically
 from debug_spyre.edge.tensor_files import read_tensor
+from debug_spyre.edge.workspace import Folder
 from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb
 
 if TYPE_CHECKING:
@@ -27,7 +30,8 @@ def _add(parser: ArgumentParser) -> None:
     parser.add_argument("--golden", metavar="FILE", help="float64 result from the same inputs: the three-way verdict")
     parser.add_argument("--layout", metavar="NAMES", help="axes by name, comma-separated; NAME=SIZE splits an axis")
     parser.add_argument("--picture", metavar="FILE.svg", type=Path, help="write a map of the wrong elements")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--log", action="store_true", help="keep the answer and its map in the session's log")
+    add_session_argument(parser)
 
 
 def _run(args: Namespace) -> int:
@@ -35,15 +39,16 @@ def _run(args: Namespace) -> int:
         value = getattr(args, name)
         if value is not None and not (value >= 0 and math.isfinite(value)):
             raise UsageError(f"--{name} {value} is no tolerance", next=f"debug-spyre compare A B --{name} 0.001")
+    keep = the_session(args) if args.log else None
     return _compare(
         args.actual, args.expected, golden=args.golden, layout=args.layout, picture=args.picture,
-        rtol=args.rtol, atol=args.atol, as_json=args.json,
+        rtol=args.rtol, atol=args.atol, as_json=args.json, keep=keep,
     )  # fmt: skip
 
 
 def _compare(
     actual: str, expected: str, *, golden: str | None, layout: str | None, picture: Path | None,
-    rtol: float | None, atol: float | None, as_json: bool,
+    rtol: float | None, atol: float | None, as_json: bool, keep: Folder | None,
 ) -> int:  # fmt: skip
     a, e = read_tensor(actual), read_tensor(expected)
     from debug_spyre.core.numerics.comparison import compare
@@ -68,6 +73,10 @@ def _compare(
         data["magnitudes"] = table
     if picture:
         _draw(picture, comparison, as_svg)
+    if keep is not None:
+        facts = {"picture": comparison.picture} if comparison.picture else {}
+        keep.journal.append(ReportMade(verb="compare", lines=(f"{actual} against {expected}", *lines[:9]), data=facts))
+        lines.append(f"log: {after_change(keep)}")
     answer(lines, data, as_json=as_json)
     return int(Exit.YES if comparison.verdict.value == "same" else Exit.NO)
 
