@@ -39,5 +39,24 @@ bench: $(READY) ## budgets of the design as benchmarks (ratios, medians)
 fuzz: $(READY) ## the property tests for longer
 	DEBUG_SPYRE_FUZZ=20 $(BIN)/python -m pytest tests -k "property or fuzz" -q
 
+VLLM       = .work/vllm
+VLLM_READY = $(VLLM)/.ready-0.27.1
+
+$(VLLM_READY): $(READY)
+	@echo "set-up: vLLM 0.27.1 for the empty device in $(VLLM) (about a minute)"
+	test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 numpy jinja2 pytest pytest-timeout hypothesis \
+	  'setuptools>=77.0.3,<81' setuptools_scm setuptools_rust wheel cmake ninja packaging
+	VLLM_TARGET_DEVICE=empty VLLM_VERSION_OVERRIDE=0.27.1 $(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --no-deps --no-build-isolation --no-binary vllm vllm==0.27.1
+	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check regex cachetools psutil requests tqdm blake3 py-cpuinfo \
+	  'transformers>=5.5.3' 'tokenizers>=0.21.1' safetensors protobuf pydantic cloudpickle pyyaml msgspec pyzmq einops pillow cbor2 \
+	  aiohttp openai-harmony openai pybase64 uvloop prometheus_client
+	touch $@
+
+test-vllm: $(VLLM_READY) ## repros and one layer under a real vLLM (built for the empty device)
+	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall ./tests/simulated_card/backend
+	$(VLLM)/bin/python -m pytest tests/vllm
+
 clean: ## remove what the targets made here
 	rm -rf $(VENV) dist build .work

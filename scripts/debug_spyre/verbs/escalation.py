@@ -44,6 +44,8 @@ def _escalate(args: Namespace) -> int:
     missing = lacks(session, evidence)
     if missing and not args.preview:
         raise _refusal(missing)
+    if not args.preview:
+        after_change(folder)  # the page goes along as it stands now
     issue, entries = handover.gather(folder, session, evidence)
     private = bundle.private_of_this_host()
     private = Private(private.users, (*private.hosts, *args.hide), private.homes, private.secrets)

@@ -14,7 +14,7 @@ from debug_spyre.core.repro.call import Arg, Call, Tensor, Word
 MOST_LINES = 20
 CONTRACT = "exit status 0: the fault shows; 1: it does not; 2: something else failed"
 _VLLM = (
-    "from vllm.config import VllmConfig, set_current_vllm_config",
+    "from vllm.config import DeviceConfig, VllmConfig, set_current_vllm_config",
     "from vllm.forward_context import set_forward_context",
 )
 
@@ -56,7 +56,7 @@ def script(
     body += writer.names_of(call)
     body += _error_lines(writer, call, fault) if fault.words is not None else _difference_lines(writer, call)
     if vllm:
-        inside = "config = VllmConfig()\nwith set_current_vllm_config(config), set_forward_context(None, config):"
+        inside = 'config = VllmConfig(device_config=DeviceConfig(device="cpu"))\nwith set_current_vllm_config(config), set_forward_context(None, config):'
         body = [inside, *(f"    {line}" for item in body for line in item.split("\n"))]
     return "\n".join([*head, "", *body]) + "\n"
 
