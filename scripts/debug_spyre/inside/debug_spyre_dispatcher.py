@@ -7,12 +7,22 @@ Only stdlib and torch are imported; what the backend refuses to load is reported
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import sys
 from typing import Any
 
 KEY = "PrivateUse1"
-PARTS = ("ops.fallbacks", "ops.eager", "_inductor.customops", "_inductor.decompositions", "_inductor.lowering")
+PARTS = (
+    "fallbacks",
+    "ops",
+    "ops.fallbacks",
+    "ops.eager",
+    "codegen_ops",
+    "_inductor.customops",
+    "_inductor.decompositions",
+    "_inductor.lowering",
+)  # fmt: skip  of all eras: a version has some of them
 
 
 def load_backend() -> list[str]:
@@ -25,6 +35,8 @@ def load_backend() -> list[str]:
     except Exception as error:  # noqa: BLE001  any failure of a foreign import is an answer here
         troubles.append(f"torch_spyre: {type(error).__name__}: {error}"[:300])
     for part in PARTS:
+        if not exists(f"torch_spyre.{part}"):
+            continue
         try:
             module = importlib.import_module(f"torch_spyre.{part}")
         except Exception as error:  # noqa: BLE001  any failure of a foreign import is an answer here
@@ -37,6 +49,14 @@ def load_backend() -> list[str]:
             except Exception as error:  # noqa: BLE001
                 troubles.append(f"torch_spyre.{part}: {type(error).__name__}: {error}"[:300])
     return troubles
+
+
+def exists(name: str) -> bool:
+    """Whether this version has such a module."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, AttributeError, ValueError):
+        return False
 
 
 def overloads(torch: Any, name: str) -> dict[str, Any] | None:
