@@ -58,6 +58,7 @@ class Sample:
     wrap: Callable[[str], str] | None = None
     absolute_frames: bool = False
     junit: bool = False
+    results: bool = False  # the recorder's own file instead of the terminal's text
     shell: str | None = None
     timeout: float = 120.0
 
@@ -210,7 +211,7 @@ def matrix(name: str, args: list[str], **more: Any) -> Sample:
         "counts": MATRIX_COUNTS,
     }
     values.update(more)
-    shows_passing = "-v" in args or "-vv" in args or bool(values.get("junit"))
+    shows_passing = "-v" in args or "-vv" in args or bool(values.get("junit") or values.get("results"))
     if shows_passing and values["stages"] is MATRIX_STAGES:
         values["stages"] = {**MATRIX_STAGES, "wide": "codegen"}  # that widths alone decide shows only with the passing tests
     return Sample(name=name, args=args, **values)
@@ -232,8 +233,12 @@ def samples() -> list[Sample]:
     return all_samples()
 
 
+def file_of(sample: Sample) -> str:
+    return f"{sample.name}.{'xml' if sample.junit else 'jsonl' if sample.results else 'txt'}"
+
+
 def write_answer(sample: Sample) -> None:
-    file = f"{sample.name}.{'xml' if sample.junit else 'txt'}"
+    file = file_of(sample)
     text = json.dumps(answer(sample, file), indent=1, ensure_ascii=False) + "\n"
     (INTO[0] / f"{sample.name}.json").write_text(text, encoding="utf-8")
 
@@ -252,7 +257,7 @@ def build(sample: Sample, python: str) -> None:
         log = re.sub(r'hostname="[^"]*"', 'hostname="spyre-dev-0"', log)
         if sample.wrap:
             log = sample.wrap(log)
-        file = f"{sample.name}.{'xml' if sample.junit else 'txt'}"
+        file = file_of(sample)
         (INTO[0] / file).write_bytes(log.encode("utf-8", "surrogateescape"))
     write_answer(sample)
 
@@ -262,11 +267,17 @@ def run(sample: Sample, root: Path, python: str) -> str:
     env |= {"PYTHONPATH": str(root), "COLUMNS": "80", "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "TERM": "dumb", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", **sample.env}
     if sample.env.get("FORCE_COLOR"):
         env.pop("NO_COLOR")
+    if sample.results:
+        inside = HERE.parents[1] / "scripts/debug_spyre/inside"
+        env |= {"PYTHONPATH": f"{root}:{inside}", "DEBUG_SPYRE_RESULTS": str(root / "results.jsonl"), "DEBUG_SPYRE_RUN": "r1"}
+        sample.args = ["-p", "debug_spyre_recorder", *sample.args]
     args = [python, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:randomly", *sample.args]
-    command = sample.shell.replace("PYTEST", shlex.join(args)) if sample.shell else shlex.join(args)
+    command = sample.shell.replace("PYTEST", shlex.join(args)).replace("PYTHON ", f"{python} ") if sample.shell else shlex.join(args)
     if sample.junit:
         command += " --junitxml=out.xml"
     done = subprocess.run(["bash", "-c", command], cwd=root, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=sample.timeout)
+    if sample.results:
+        return (root / "results.jsonl").read_text(encoding="utf-8", errors="surrogateescape")
     if sample.junit:
         return (root / "out.xml").read_text(encoding="utf-8", errors="surrogateescape")
     return done.stdout.decode("utf-8", "surrogateescape")

@@ -59,6 +59,7 @@ def styles() -> list[Sample]:
         matrix("xdist-v", ["-n", "2", "-v", *SHORT]),
         matrix("junit-xunit2", SHORT, junit=True),
         matrix("junit-xunit1", ["-o", "junit_family=xunit1", *SHORT], junit=True),
+        matrix("results-matrix", SHORT, results=True),
         matrix("no-summary-line", ["-r", "N", "-v", *SHORT]),
     ]
 
@@ -231,6 +232,7 @@ def setups() -> list[Sample]:
     files = project(tests__test_setups=SETUPS)
     return [
         Sample("setup-busy-teardown-xpass", files, SETUP_ARGS, SETUP_FAILS, SETUP_STAGES, SETUP_COUNTS),
+        Sample("setup-results", files, SETUP_ARGS, SETUP_FAILS, SETUP_STAGES, SETUP_COUNTS, results=True),
         Sample("setup-junit", files, SETUP_ARGS, SETUP_FAILS, SETUP_STAGES, SETUP_COUNTS, junit=True),
         Sample(
             "mock-in-test",
@@ -487,10 +489,32 @@ def others() -> list[Sample]:
             {"failed": 2},
         ),
         matrix("captured-session", ["-q", *SHORT], files={**project(tests__test_matrix=MATRIX + NESTED)}, failures=[*MATRIX_FAILS, Fails("tests/test_matrix.py::test_nested", "mismatch", "nested", frame="compare", numbers=numbers(64, 64, 2.0))], stages={**MATRIX_STAGES, "nested": "numerics"}, counts={**MATRIX_COUNTS, "failed": 8}),
+        matrix("xdist-tags", ["-n", "2", "-v", *SHORT], wrap=wrappers.tags_everywhere),
+        matrix("two-builds", SHORT, files=project(tests__test_matrix=MATRIX), wrap=wrappers.after_another_build),
+        script("script-traceback", "checks/run.py", SCRIPT),
         matrix("reruns", ["-v", "--reruns", "1", *SHORT]),
         matrix("subtests", ["-v", *SHORT], files=project(tests__test_sub=SUBTESTS), failures=SUB_FAILS, stages={"sub": "numerics"}, counts={"failed": 3, "passed": 1}),
         matrix("chained-group", SHORT, files=project(tests__test_chain=CHAIN), failures=CHAIN_FAILS, stages={"c": "runtime", "g": "runtime"}, counts={"failed": 2}),
     ]
+
+
+SCRIPT = '''
+import sys
+from torch_spyre._inductor import propagate_layouts
+
+
+def main():
+    propagate_layouts.output_layout("buf7", [4, 80])
+
+
+main()
+'''
+
+
+def script(name: str, path: str, text: str) -> Sample:
+    """A plain script without pytest, printed by an engine process."""
+    failure = Fails(None, "compile", "layout", "torch_spyre._inductor.errors.Unsupported", "layout", phase="session")
+    return Sample(name, {**project(), path: text}, [], [failure], {"layout": "layout"}, shell=f"PYTHON {path}", wrap=wrappers.engine_prefix, absolute_frames=True)
 
 
 NESTED = '''

@@ -309,7 +309,7 @@ def test_an_expected_failure_a_strict_pass_and_a_teardown_error_are_told_apart(t
         )
     )
     evidence = read_logs([path], checkout=None)
-    assert evidence.counts == Counts(failed=1, errors=1, xfailed=1)
+    assert evidence.counts == Counts(passed=1, failed=1, errors=1, xfailed=1)
     assert [t.outcome for t in evidence.tests] == [Outcome.XFAILED, Outcome.FAILED, Outcome.ERROR]
     assert [(f.phase, f.rule) for f in evidence.failures] == [("call", "strict-xpass"), ("teardown", None)]
 

@@ -33,6 +33,7 @@ class Results:
     modes: dict[str, str] = field(default_factory=dict)
     running: dict[str, str] = field(default_factory=dict)  # node id -> the phase that is next
     fallbacks: dict[tuple[str, str | None, int | None], dict[str, None]] = field(default_factory=dict)
+    passed: set[str] = field(default_factory=set)  # tests whose call passed, whatever their teardown did
     finished: bool = False
     begun: bool = False
 
@@ -75,6 +76,8 @@ class Results:
             self.outcomes[nodeid] = Outcome.XFAILED if expected else Outcome.SKIPPED
         elif phase == "call":
             self.outcomes[nodeid] = Outcome.XPASSED if expected else Outcome.PASSED
+            if not expected:
+                self.passed.add(nodeid)
             self.failures.pop((nodeid, "call"), None)
 
     def _failure(self, nodeid: str, phase: str, data: dict[str, Any], number: int) -> Failure:
@@ -149,7 +152,7 @@ class Results:
         values = list(outcomes.values())
         errors = sum(1 for (_, phase) in self.failures if phase != "call")
         return Counts(
-            passed=values.count(Outcome.PASSED),
+            passed=len(self.passed - {nodeid for (nodeid, phase) in self.failures if phase == "call"}),
             failed=sum(1 for (_, phase) in self.failures if phase == "call"),
             errors=errors,
             skipped=values.count(Outcome.SKIPPED),
