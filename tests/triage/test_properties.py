@@ -77,7 +77,11 @@ def cuts(size, seed, count):
     return sorted({chance.randrange(size) for _ in range(count)})
 
 
-@pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.txt")) + sorted(SAMPLES.glob("*.xml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "sample",
+    sorted(SAMPLES.glob("*.txt")) + sorted(SAMPLES.glob("*.xml")) + sorted(SAMPLES.glob("*.jsonl")),
+    ids=lambda p: p.stem,
+)
 def test_a_log_that_is_cut_anywhere_invents_nothing(sample, tmp_path):
     """Every failure of the cut log is one of the whole log, or carries its name only; numbers are right or absent."""
     data = sample.read_bytes()

@@ -400,3 +400,12 @@ def test_workers_that_crash_are_named_each_by_its_own_test(read_text):
     evidence = read_text(text)
     assert [(f.nodeid, f.kind) for f in evidence.failures] == [(n, Kind.CRASH) for n in names]
     assert [len(c.nodeids) for c in group(evidence)] == [2]
+
+
+@pytest.mark.parametrize("line", ["____________ epoch 3 of 7 ____________", "______ banner ______", "_ _ _ _ _"])
+def test_lines_that_captured_output_draws_are_no_failures(read_text, line):
+    text = HEAD + failing("tests/test_a.py::test_b").replace(
+        END, f"----------------------------- Captured stdout call -----------------------------\n{line}\nloss 3\n{END}"
+    )
+    evidence = read_text(text)
+    assert [f.nodeid for f in evidence.failures] == ["tests/test_a.py::test_b"]

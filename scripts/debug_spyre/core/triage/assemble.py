@@ -73,6 +73,8 @@ def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], w
     crashed = [d for d in session.ending.dumps if d.kind == "fatal"]
     found = []
     for block in session.blocks:
+        if block.nodeid is None and not block.frames and not block.errors and session.summary:
+            continue  # a line that captured output drew
         failure = judge(block, source=source, rules=rules)
         if failure.nodeid is None:
             failure = replace(failure, nodeid=block.title, tags=(*failure.tags, "name-only"))

@@ -96,6 +96,8 @@ class Block:
         if line[0] == "-" and _CAPTURED.match(line):
             self.in_captured = True
             return
+        if line.startswith("##["):
+            return  # the runner's own word
         if self.in_captured:
             if _may_interest(line) and _INTEREST.search(line, 0, 4000):
                 _keep(self.captured, line[:4000], 40, 20)

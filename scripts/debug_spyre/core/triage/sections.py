@@ -70,6 +70,14 @@ def failure_title(line: str) -> str | None:
     return None if not title.strip("_ ") else title
 
 
+def is_name(title: str) -> bool:
+    """The heading's text can be a test's name or a file's: captured output may draw lines too."""
+    if title.startswith("ERROR "):
+        return True
+    base = title.partition("[")[0].split(" (")[0].rstrip()
+    return " " not in base and bool(re.search(r"\w", base))
+
+
 def counts(line: str) -> Counts | None:
     """The counts of a session's last line."""
     if " in " not in line or not line.endswith(("s", ")", "=")):

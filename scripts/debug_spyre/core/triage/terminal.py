@@ -21,6 +21,7 @@ from debug_spyre.core.triage.sections import (
     counts,
     failure_title,
     heading,
+    is_name,
     phase_and_name,
 )
 from debug_spyre.core.triage.session_text import Session, SummaryLine
@@ -193,7 +194,8 @@ class Terminal:
             self._tracing = Block(title="traceback", phase="session", number=number)
             if self.traceback is None:
                 self.traceback = self._tracing
-        if self._tracing is None:
+        if self._tracing is None or text.startswith("##["):
+            self._tracing = None
             return
         if self._tracing.in_errors and len(self._tracing.errors) >= 12:
             self._tracing = None
@@ -214,7 +216,8 @@ class Terminal:
     def _failures(self, number: int, line: str) -> None:
         if self._nested:
             return
-        if line[:1] == "_" and (title := failure_title(line)):
+        captured = self._block is not None and self._block.in_captured
+        if line[:1] == "_" and (title := failure_title(line)) and (not captured or is_name(title)):
             self._block = self._new_block(number, title)
             self.session.blocks.append(self._block)
             return
