@@ -346,3 +346,12 @@ def test_a_device_error_is_said_by_its_fields():
     (cluster,) = group(evidence([error("tests/t.py::test_a", cause, rule="card-busy")]))
     assert "RAS::VFIO::DeviceOpenFail, Device or resource busy, Failed to open" in cluster.why
     assert "{" not in cluster.why
+
+
+def test_what_was_folded_carries_the_tag_in_the_answer():
+    crash = Failure(
+        nodeid="tests/t.py::test_a", phase="call", kind=Kind.CRASH, error_class="Aborted", source="l", line=10
+    )
+    busy = error("tests/t.py::test_b", "busy", tags=("card-busy",), rule="card-busy", source="l", line=20)
+    tags = {f["nodeid"]: f["tags"] for f in triage_to_json(triage_with([crash, busy]))["failures"]}
+    assert tags == {"tests/t.py::test_a": [], "tests/t.py::test_b": ["card-busy", "cascade"]}

@@ -69,11 +69,16 @@ def cluster_from_json(data: dict[str, Any]) -> Cluster:
 def triage_to_json(triage: Triage) -> dict[str, Any]:
     """What `triage --json` prints, without its schema number."""
     evidence = triage.evidence
+    folded = {nodeid for cluster in triage.clusters for nodeid in cluster.folded}
+    failures = [failure_to_json(f) for f in evidence.failures]
+    for failure in failures:
+        if failure["nodeid"] in folded:
+            failure["tags"] = [*failure["tags"], "cascade"]
     return {
         "sources": list(evidence.sources),
         "counts": asdict(evidence.counts) if evidence.counts else None,
         "complete": evidence.complete,
-        "failures": [failure_to_json(f) for f in evidence.failures],
+        "failures": failures,
         "fallbacks": [fallback_to_json(f) for f in evidence.fallbacks],
         "trend": triage.trend,
         "clusters": [cluster_to_json(c) for c in triage.clusters],
