@@ -158,3 +158,19 @@ def test_fuzz_drawn_faults_are_named_and_characterised(capsys):
     with capsys.disabled():
         print(f"\nsweeps with the exact condition: {sum(exact for exact, _ in results)} of {len(results)}")
     assert sum(exact for exact, _ in results) >= 0.95 * len(results), results
+
+
+def test_a_fault_of_expanded_inputs_is_told_from_one_of_sizes(tmp_path):
+    call = json.loads(json.dumps(drawn_faults.request_for("bmm", 256)))["call"]
+    call["args"][1]["tensor"].update(stride=[0, 64, 1])
+    env = drawn_faults.environment(
+        tmp_path,
+        "broadcast_overflow:every=3",
+        DEBUG_SPYRE_SWEEP=json.dumps({"call": call, "calls": 900, "seconds": 900}),
+    )
+    subprocess.run([sys.executable, "-m", "debug_spyre_sweep"], env=env, cwd=tmp_path, check=True)
+    found = drawn_faults.summed("bmm", tmp_path / "sweep.jsonl")
+    assert (
+        found["text"]
+        == "aten.bmm is wrong only with argument 0 expanded, argument 1 expanded; right with contiguous inputs"
+    )

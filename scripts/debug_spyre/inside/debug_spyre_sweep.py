@@ -181,11 +181,13 @@ class Sweep(Ledger):
         return call
 
     def _views(self) -> None:
-        """Each tensor as another view."""
+        """Each tensor as another view, all others contiguous: one cause at a time."""
         call = self._at_long()
+        for spec in specs(call):
+            spec.update(stride=None, offset=0, fill="randn", file=None, key=None)
         for number, spec in enumerate(specs(call)):
             shape = spec["shape"]
-            if spec.get("stride") or not shape or 0 in shape:
+            if not shape or 0 in shape:
                 continue
             for label, stride, offset in views_of(shape):
                 changed = copy.deepcopy(call)
