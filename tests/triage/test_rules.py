@@ -131,6 +131,39 @@ def test_only_replacing_the_device_path_makes_a_comparison_a_test_bug(line, mock
     assert (failure_of(text, mocked=line).rule == "mocked-device") is mocked
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("assert 4 == 16", Kind.MISMATCH),
+        (
+            "assert torch.Size([2, 3]) == torch.Size([3, 2])\n +  where torch.Size([2, 3]) = tensor(...).shape",
+            Kind.MISMATCH,
+        ),
+        (
+            "assert False\n +  where False = <built-in method allclose of type object at 0x7f>(tensor(1), tensor(2))",
+            Kind.MISMATCH,
+        ),
+        ("AssertionError: Tuples differ: (1, 2) != (2, 1)", Kind.MISMATCH),
+        ("AssertionError: 3 != 4", Kind.MISMATCH),
+        ("AssertionError: False is not true", Kind.EXCEPTION),
+        ("assert -6 == 0\n +  where -6 = CompletedProcess(args=['x'], returncode=-6).returncode", Kind.EXCEPTION),
+        ("AssertionError: the engine must be idle", Kind.EXCEPTION),
+        ("Failed: Timeout (>5.0s) from pytest-timeout.", Kind.TIMEOUT),
+        ("subprocess.TimeoutExpired: Command 'x' timed out after 5 seconds", Kind.TIMEOUT),
+        ("torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\nUnsupported: x", Kind.COMPILE),
+        ("ImportError: cannot import name 'x' from 'torch._inductor'", Kind.EXCEPTION),
+    ],
+)
+def test_the_kind_follows_from_what_failed(text, kind):
+    assert failure_of(text).kind is kind
+
+
+def test_an_assertion_on_fallbacks_is_about_a_fallback():
+    text = "assert ['aten.sin.default is falling back to cpu'] == []\n  Left contains one more item"
+    failure = failure_of(text)
+    assert (failure.stage, failure.key) == (Stage.FALLBACK, "aten.sin.default")
+
+
 def test_an_engine_that_died_is_explained_by_its_own_process():
     captured = [
         "(EngineCore_DP0 pid=7) ERROR 06-02 12:00:00 [core.py:7] torch_spyre._inductor.errors.Unsupported: Spyre backend does not support: Unexpected stick expression d1",

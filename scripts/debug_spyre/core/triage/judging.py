@@ -29,6 +29,7 @@ _TEST_PATH = re.compile(r"(?:^|/)tests?/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftes
 _CRASHED = re.compile(r"crashed while running|running the test CRASHED with signal")
 _IMPORTS = ("ImportError", "ModuleNotFoundError", "SyntaxError")
 _COMPARE = re.compile(r"assert .{0,400}?(?:==|!=|<=|>=|<|>| is (?:not )?| in |allclose|equal|close)", re.DOTALL)
+_UNITTEST = re.compile(r"AssertionError: .{0,300}?(?: != | differ: )")
 _NO_COMPARE = re.compile(
     r"returncode|exit_?code|exitcode|\bcalled?\b|call_|[Mm]ock|\brc\b|WEXITSTATUS|\.is_alive|exists\(|isinstance|hasattr"
 )
@@ -127,6 +128,8 @@ def _kind(block: Block, text: str, error_class: str | None, found: numbers.Misma
         if block.phase in {"call", "setup"} and _raised_by_compiler(block.frames, last, name):
             return Kind.COMPILE
     if name == "AssertionError" and not found.is_empty:
+        return Kind.MISMATCH
+    if name == "AssertionError" and _UNITTEST.search(text[:2000]) and not _NO_COMPARE.search(text[:2000]):
         return Kind.MISMATCH
     if name == "AssertionError" and _COMPARE.search(text[:2000]) and not _NO_COMPARE.search(text[:2000]):
         return Kind.MISMATCH

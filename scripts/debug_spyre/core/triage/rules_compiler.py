@@ -18,7 +18,16 @@ FALLBACK_RULES = (
         tags=("fallback-as-error",),
         kinds=ANY_KIND,
     ),
+    make_rule(
+        "fallback-asserted",
+        Stage.FALLBACK,
+        "the test asserts that nothing falls back to the CPU, and an op does",
+        "AssertionError: assert 1 == 0\n +  where 1 = len(['aten.sin.default is falling back to cpu'])",
+        r"assert\b[\s\S]{0,1500}?(?:(?P<key>[\w:]+(?:\.\w+)+) is falling back to \w+|FallbackWarning)",
+        kinds=(Kind.MISMATCH, Kind.EXCEPTION),
+    ),
 )
+
 
 DISPATCH_RULES = (
     make_rule(
