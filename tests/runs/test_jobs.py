@@ -301,9 +301,10 @@ def test_addopts_in_the_environment_obey_the_same_rules(place):
 
 
 def test_xdist_in_an_ini_file_is_refused_by_the_plugin(place):
+    pytest.importorskip("xdist")
     place.write("pytest.ini", "[pytest]\naddopts = -n 2\n")
     place.write("test_it.py", "def test_a(): pass\n")
-    done = place.json("run", "test_it.py")
+    done = place.json("run", "test_it.py", env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": ""})
     assert done["status"] == "error" and done["valid"] is False
     assert "xdist starts several processes" in open(done["output"]).read()
 
