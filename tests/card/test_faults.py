@@ -1,8 +1,6 @@
 """Each fault, switched on and off: what it does, and that healthy behaviour is untouched without it."""
 
 import random
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -346,10 +344,11 @@ def test_drawn_parameters_can_be_read_again(faults):
 def test_a_bad_specification_says_what_is_wrong(faults, text, says):
     with pytest.raises(ValueError, match=says):
         faults.parse(text)
-    done = subprocess.run(
-        [sys.executable, "-c", "import torch"], env={"SPYRE_SIM_FAULTS": text}, capture_output=True, text=True
-    )
-    assert done.returncode == 1 and says in done.stderr
+
+
+def test_a_bad_specification_in_the_environment_stops_the_import(card):
+    done = card.run("import torch", SPYRE_SIM_FAULTS="nosuch")
+    assert done.returncode == 1 and "no fault 'nosuch'" in done.stderr
 
 
 def test_several_faults_from_the_environment(card):

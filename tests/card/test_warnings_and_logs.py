@@ -108,7 +108,6 @@ def test_a_bad_level_is_a_quiet_one(card):
     "fault,category",
     [
         ("lowering_error:op=exp", "compile_frontend"),
-        ("unimplemented:op=exp", "unimplemented"),
         ("ras_error:op=exp", "runtime_launch"),
     ],
 )

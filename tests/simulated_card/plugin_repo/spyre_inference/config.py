@@ -36,9 +36,10 @@ def current_mode() -> CompilationMode | None:
         return _chosen[-1]
     try:
         from vllm.config import get_current_vllm_config
-    except ImportError:
+
+        mode = get_current_vllm_config().compilation_config.mode
+    except (ImportError, AssertionError):  # no vLLM, or none configured
         return None
-    mode = get_current_vllm_config().compilation_config.mode
     return None if mode is None else CompilationMode(min(int(mode), 1))
 
 
