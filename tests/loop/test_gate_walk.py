@@ -4,6 +4,7 @@ import os
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 
 from tests.loop.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story
 
@@ -323,10 +324,15 @@ OVERRIDES = [
 ]  # fmt: skip
 
 
+@cache
+def judged(seed):
+    return answer(world_of(seed))
+
+
 def test_property_the_gate_is_open_exactly_where_the_naive_telling_says_so():
     for seed in range(WORLDS * FUZZ):
         world = world_of(seed)
-        found = answer(world)
+        found = judged(seed)
         assert (found.state is GateState.OPEN) is bool(naive(world)), (seed, found.reasons, world)
 
 
@@ -334,7 +340,7 @@ def test_the_walk_meets_both_answers_and_each_condition_alone_decides_some_world
     """The property above would prove nothing if a condition never mattered by itself."""
     alone, opened = Counter(), 0
     for seed in range(WORLDS):
-        codes = {reason.code for reason in answer(world_of(seed)).reasons}
+        codes = {reason.code for reason in judged(seed).reasons}
         opened += not codes
         alone.update(codes if len(codes) == 1 else ())
     assert opened >= WORLDS // 20
