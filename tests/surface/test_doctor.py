@@ -125,6 +125,7 @@ def test_hooks_are_found_missed_and_switched_off(checkout):
     assert "switched off" in lines(checkout)["hooks"].text
     settings.write_text("{half")
     assert lines(checkout)["hooks"].state is State.WARN
+    assert "mend" in lines(checkout)["hooks"].remedy
 
 
 def test_the_compile_cache_is_measured(checkout, tmp_path):

@@ -75,7 +75,7 @@ def examine(checkout: Path) -> tuple[list[Check], dict[str, Any]]:
             checks += look(patient)
         except (DebugSpyreError, OSError) as error:
             name = look.__name__.strip("_").replace("_", " ")
-            checks.append(Check(name, State.WARN, f"could not be looked at: {error}"))
+            checks.append(Check(name, State.WARN, f"could not be looked at: {error}", getattr(error, "next", "")))
     return checks, patient.seen
 
 

@@ -201,7 +201,7 @@ class Package:
             _bind_parameters(node, inner, function, given, named)
             return evaluate(node.body, inner, module)
         text = module.text_of(node)
-        wanted = INTERESTING.search(text) or (len(text) < 3000 and _NAMES_OPS.search(text))
+        wanted = len(text) < 200 or INTERESTING.search(text) or (len(text) < 3000 and _NAMES_OPS.search(text))
         if self.depth >= DEEPEST or not wanted:
             return Unknown()
         self.depth += 1
@@ -217,7 +217,7 @@ class Package:
         if given is None:
             self.recorder.looking_into.pop()
         self.depth -= 1
-        return _one_of(returned)
+        return Items() if not returned and "yield" in text else _one_of(returned)
 
 
 def _bind_parameters(
