@@ -164,6 +164,23 @@ def test_an_assertion_on_fallbacks_is_about_a_fallback():
     assert (failure.stage, failure.key) == (Stage.FALLBACK, "aten.sin.default")
 
 
+def test_a_critical_line_before_the_traceback_tells_two_causes_of_one_text_apart():
+    one, other = (
+        failure_of(
+            "LookupError: the launch did not work", captured=[f"CRITICAL torch_spyre.runtime:runner.py:88 {text}"]
+        )
+        for text in ("queue 3 is gone", "fence 7 timed out")
+    )
+    assert (one.key, other.key) == ("queue 3 is gone", "fence 7 timed out")
+    known = failure_of("LookupError: the launch did not work", captured=["CRITICAL x:y.py:8 Bundle not found: /tmp/k"])
+    assert known.rule == "stale-artefacts"
+    stick = failure_of(
+        "LookupError: no",
+        captured=["C0402 10:36:34.14 61692 torch/_inductor/scheduler.py:17] [0/0] Unexpected stick expression d0"],
+    )
+    assert stick.rule == "layout-stick-expression"
+
+
 def test_an_engine_that_died_is_explained_by_its_own_process():
     captured = [
         "(EngineCore_DP0 pid=7) ERROR 06-02 12:00:00 [core.py:7] torch_spyre._inductor.errors.Unsupported: Spyre backend does not support: Unexpected stick expression d1",

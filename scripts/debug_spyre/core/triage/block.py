@@ -83,6 +83,7 @@ class Block:
     in_errors: bool = False
     chained: bool = False
     mocked: str | None = None  # a source line of the test that replaces parts of the device path
+    criticals: int = 0
     unwritten: bool = False  # the fill pattern of fresh device memory stands in a value
 
     def feed(self, line: str) -> None:
@@ -99,7 +100,11 @@ class Block:
         if line.startswith("##["):
             return  # the runner's own word
         if self.in_captured:
-            if _may_interest(line) and _INTEREST.search(line, 0, 4000):
+            if line[0] == "C" and line[1:5].isdigit():
+                self.criticals += 1  # torch prints whole graphs so: the first lines say it
+                if self.criticals <= 3:
+                    _keep(self.captured, line[:4000], 40, 20)
+            elif _may_interest(line) and _INTEREST.search(line, 0, 4000):
                 _keep(self.captured, line[:4000], 40, 20)
             return
         if line[0] == "E" and line[1:3] in {"  ", " ", ""}:

@@ -48,10 +48,14 @@ def decisive(text: str, captured: Sequence[str], kind: Kind) -> str:
     if match := _DT.search(beside) or _DT.search(text):
         return f"DtException: {match[1].strip()}"
     if len(first) < _SHORT or first.startswith(_EMPTY):
-        critical = next((m for line in captured if (m := _CRITICAL.match(line))), None)
-        if critical:
-            return _OPTIONAL_LOG.sub("", critical[1], count=1).strip()[:400] or first
+        return critical_text(captured) or first
     return first
+
+
+def critical_text(captured: Sequence[str]) -> str | None:
+    """The first CRITICAL line of what was captured, without its logger's prefix."""
+    match = next((m for line in captured if (m := _CRITICAL.match(line))), None)
+    return (_OPTIONAL_LOG.sub("", match[1], count=1).strip()[:400] or None) if match else None
 
 
 def problem_block(text: str) -> str | None:

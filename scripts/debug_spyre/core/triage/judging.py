@@ -6,13 +6,13 @@ The innermost cause counts, not the wrapper; what a failure's text does not say 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from debug_spyre.core.evidence import Failure, Kind, Severity, Stage
 from debug_spyre.core.triage import numbers
 from debug_spyre.core.triage.block import Block, Frame
-from debug_spyre.core.triage.decisive import BENIGN_RAS, RAS_JSON, decisive, engine_root, problem_block
+from debug_spyre.core.triage.decisive import BENIGN_RAS, RAS_JSON, critical_text, decisive, engine_root, problem_block
 from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.rules import FRAME_STAGES, RULES
 from debug_spyre.core.triage.severity import severity
@@ -164,16 +164,25 @@ def classify(
     places["frame"] = "\n".join(str(f) for f in block.frames[-6:])
     places["outside"] = error if block.frames and not _is_test(block.frames[-1].file) else ""
     places["mock"] = block.mocked or ""
+    found = _first(places, kind, rules)
+    critical = critical_text(block.captured) if found is None and kind is not Kind.MISMATCH else None
+    if critical:  # an empty message, and a log line before it that says what happened
+        found = _first({"error": critical}, kind, rules)
+        return found or Verdict(None, _frame_stage(block, kind), critical, None)
+    return found or Verdict(None, None if kind is Kind.MISMATCH else _frame_stage(block, kind), None, None)
+
+
+def _first(places: Mapping[str, str], kind: Kind, rules: Sequence[Rule]) -> Verdict | None:
     for rule in rules:
         allowed = kind in rule.kinds if rule.kinds else kind is not Kind.MISMATCH
-        where = places.get(rule.where, error)
+        where = places.get(rule.where, "")
         if not allowed or not where:
             continue
         match = rule.pattern.search(where, 0, 20_000)
         if match:
             groups = [value for value in match.groupdict().values() if value]
             return Verdict(rule, rule.stage, groups[0].strip() if groups else None, rule.reason)
-    return Verdict(None, None if kind is Kind.MISMATCH else _frame_stage(block, kind), None, None)
+    return None
 
 
 def _frame_stage(block: Block, kind: Kind) -> Stage | None:
