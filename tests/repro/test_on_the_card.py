@@ -94,6 +94,30 @@ def test_a_script_that_hangs_ends_with_the_card_free(card, ds, session, monkeypa
     assert ds("exec", "--", sys.executable, "-c", "print('free')", status=0)
 
 
+def test_a_caller_that_may_not_wait_gets_79_and_the_same_call_goes_on(card, ds, session):
+    card("partial_reduction:op=mean:width=70")
+    words = ("repro", "--op", "aten.mean.dim", "f16[4,100]", "[-1]", "True", "--times", "1", "--no-shrink")
+    statuses = []
+    for _ in range(12):
+        done = ds(*words, "--foreground", "0.1")
+        statuses.append(done.returncode)
+        if done.returncode != 79:
+            break
+        assert "the same command again" in done.stderr
+    assert statuses[:-1]
+    assert statuses[-1] == 0, done.stdout + done.stderr
+    assert "VERIFIED" in done.stdout
+
+
+def test_a_fault_that_went_away_is_no_longer_reproduced(card, ds):
+    words = ("repro", "--op", "aten.mean.dim", "f16[4,100]", "[-1]", "True", "--times", "1", "--no-shrink")
+    card("partial_reduction:op=mean:width=70")
+    ds(*words, status=0)
+    card("")
+    done = ds(*words, status=1)
+    assert "UNVERIFIED" in done.stdout
+
+
 @pytest.mark.parametrize(
     "words",
     [["--op", "nothing"], ["--op", "aten.mean.dim", "f16[4", "[-1]"], ["--times", "0"], ["--shadow", "r99"]],

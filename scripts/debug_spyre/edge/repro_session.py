@@ -16,7 +16,6 @@ from debug_spyre.core.repro.script import CONTRACT, MOST_LINES, Fault, count_lin
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.reproving import SHOWN, Proof, Prover
 from debug_spyre.edge.shrinking import Shrinking, Step, choose_fill
-from debug_spyre.edge.trials import Trials
 
 _MAIN = """if __name__ == "__main__":  # {contract}
     import pytest
@@ -34,13 +33,13 @@ class ReproSession:
     """One search for a repro. `original` is the failing test's fault, None where only a call is given."""
 
     prover: Prover
-    trials: Trials
     times: int
     shrink: bool = True
     proofs: list[Proof] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     thresholds: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    spent: bool = False
     say: Callable[[str], None] = lambda _text: None
 
     def from_call(self, call: Call, original: Fingerprint | None, *, prelude: tuple[Call, ...] = ()) -> Proof:
@@ -48,14 +47,15 @@ class ReproSession:
         fault, found = self._fault_of(call, original, prelude)
         if fault is None:
             return self._not_shown(call, original, prelude)
-        call, steps = choose_fill(self.trials, fault, call, prelude=prelude)
+        call, steps = choose_fill(self.prover.trials, fault, call, prelude=prelude)
         self.steps += steps
-        search = Shrinking(self.trials, fault, call, prelude=prelude, say=self.say)
+        search = Shrinking(self.prover.trials, fault, call, prelude=prelude, say=self.say)
         if self.shrink:
             search.run()
         self.steps += search.steps
         self.thresholds += [f"{sizes}: {words}" for sizes, words in search.thresholds.items()]
         if search.spent:
+            self.spent = True
             self.notes.append("the budget ended before the search: the script may not be the smallest")
         proof = self._prove(search.call, search.prelude, fault, found, tier=1)
         if not proof.is_verified and self._has_vllm():
@@ -66,7 +66,7 @@ class ReproSession:
         self, call: Call, original: Fingerprint | None, prelude: tuple[Call, ...]
     ) -> tuple[Fault | None, Fingerprint | None]:
         """What the call shows by itself, if that is the original's fault."""
-        answer = self.trials.evaluate([script(call, Fault(), prelude=prelude)])[0]
+        answer = self.prover.trials.evaluate([script(call, Fault(), prelude=prelude)])[0]
         found = of_answer(answer)
         if found is None:
             return None, None

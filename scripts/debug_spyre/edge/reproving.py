@@ -17,6 +17,7 @@ from debug_spyre.edge.files import PRIVATE, make_folder, sha256_of, write_atomic
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.jobs import JobSpec, RunRecord, run_job
 from debug_spyre.edge.pytest_command import pytest_command
+from debug_spyre.edge.trials import Trials
 from debug_spyre.edge.workspace import Folder
 
 SECONDS = 300.0
@@ -64,6 +65,7 @@ class Prover:
 
     folder: Folder
     checkout: Path
+    trials: Trials
     hypothesis: int | None = None
     say: Callable[[str], None] = lambda _text: None
 
@@ -89,17 +91,18 @@ class Prover:
         path = self.write(name, text)
         control = self.write(name.replace(".py", "_cpu.py"), on_cpu)
         runs, shown = [], 0
+        digest = sha256_of(path)[:24]
         for number in range(times):
-            record = self.run_script(path)
-            runs.append(record.id)
-            shows = _died(record) if crashes else record.exit == SHOWN
+            seen = self.trials.once(f"proof-{digest}-{number}", lambda: self.run_script(path))
+            runs.append(seen["run"])
+            shows = _died(seen["exit"]) if crashes else seen["exit"] == SHOWN
             shown += shows
             self.say(f"tier {tier}, process {number + 1} of {times}: {'shows' if shows else 'does not show'}")
             if not shows:
                 break
-        on_host = self.run_script(control)
-        runs.append(on_host.id)
-        return shown, runs, on_host.exit == NOT_SHOWN
+        on_host = self.trials.once(f"control-{digest}", lambda: self.run_script(control))
+        runs.append(on_host["run"])
+        return shown, runs, on_host["exit"] == NOT_SHOWN
 
     def prove_test(
         self, name: str, text: str, nodeid: str, original: Failure, *, times: int
@@ -183,5 +186,5 @@ class Prover:
         return path
 
 
-def _died(record: RunRecord) -> bool:
-    return record.exit is not None and (record.exit < 0 or record.exit >= 128)
+def _died(status: int | None) -> bool:
+    return status is not None and (status < 0 or status >= 128)

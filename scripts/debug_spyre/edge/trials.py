@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import DebugSpyreError, EnvironmentTroubleError
+from debug_spyre.core.errors import DebugSpyreError, EnvironmentTroubleError, Exit
 from debug_spyre.edge.files import make_folder, write_atomically
 from debug_spyre.edge.interpreter import choose
-from debug_spyre.edge.jobs import JobSpec, run_job
+from debug_spyre.edge.jobs import JobSpec, RunRecord, run_job
 from debug_spyre.edge.workspace import Folder
 
 WORKER = Path(__file__).resolve().parents[1] / "inside" / "debug_spyre_trial.py"
@@ -24,15 +24,26 @@ class BudgetSpentError(DebugSpyreError):
     """The runs or minutes that the search may cost are used up; what was found so far stands."""
 
 
+class StillRunningError(DebugSpyreError):
+    """The caller may not wait longer; what was answered is kept and the same call goes on from there."""
+
+    status = Exit.RUNNING
+
+
 @dataclass(slots=True)
 class Trials:
-    """Evaluates scripts by text. `runs` and `seconds` are the budget of this call; kept answers cost nothing."""
+    """Evaluates scripts by text. `runs` and `seconds` are the budget of this call; kept answers cost nothing.
+
+    Answers are kept until the search is over: a later search asks the card anew, since it may answer otherwise.
+    `foreground` is how long the caller may wait.
+    """
 
     folder: Folder
     checkout: Path
     runs: int
     seconds: float
     hypothesis: int | None = None
+    foreground: float | None = None
     used: int = 0
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
@@ -42,8 +53,13 @@ class Trials:
         """Where answers are kept between calls."""
         return self.folder.path / "repro" / "trials.json"
 
+    def forget(self) -> None:
+        """The search is over: the next one starts from nothing."""
+        self.answers.clear()
+        self.store.unlink(missing_ok=True)
+
     def load(self) -> None:
-        """Take up the answers of an earlier call."""
+        """Take up the answers of a search that was not finished."""
         try:
             kept = json.loads(self.store.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -62,6 +78,26 @@ class Trials:
             self._run_batch(pending)
             pending = [t for t in pending if _key(t) not in self.answers]
         return [self.answers[_key(t)] for t in texts]
+
+    def once(self, key: str, run: Callable[[], RunRecord]) -> dict[str, Any]:
+        """One fresh process of a proof: its exit status and run id, kept like any answer of an unfinished search.
+
+        Raises:
+            StillRunningError: the caller may not wait longer.
+        """
+        if key not in self.answers:
+            self._check_time()
+            record = run()
+            self.answers[key] = {"exit": record.exit, "run": record.id}
+            self._save()
+        return self.answers[key]
+
+    def _check_time(self) -> None:
+        if self.foreground is not None and time.monotonic() - self.began > self.foreground:
+            raise StillRunningError(
+                f"the search goes on: {self.used} jobs so far, {len(self.answers)} answers kept",
+                next="the same command again takes it up where it stopped",
+            )
 
     def legal_groups(self, texts: Mapping[str, str]) -> list[list[int]]:
         """Which sets of places can change together (inside/debug_spyre_trial.py); computed on the meta device."""
@@ -88,6 +124,7 @@ class Trials:
         self._save()
 
     def _job(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._check_time()
         if self.used >= self.runs or time.monotonic() - self.began > self.seconds:
             raise BudgetSpentError(
                 f"the budget of {self.runs} runs or {self.seconds / 60:g} minutes is spent",
@@ -117,6 +154,7 @@ class Trials:
         return found
 
     def _save(self) -> None:
+        make_folder(self.store.parent)
         write_atomically(self.store, json.dumps(self.answers))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
@@ -12,6 +13,7 @@ from debug_spyre.core.repro.fingerprint import Fingerprint, of_failure
 from debug_spyre.core.repro.words import read_call
 from debug_spyre.core.session import Session
 from debug_spyre.edge import workspace
+from debug_spyre.edge.jobs import foreground_seconds
 from debug_spyre.edge.kept import all_evidence
 from debug_spyre.edge.repro_session import ReproSession
 from debug_spyre.edge.reproving import Proof, Prover
@@ -38,6 +40,9 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--minutes", type=float, default=15.0, metavar="M", help="most minutes for the search (default 15)"
     )
+    parser.add_argument(
+        "--foreground", type=float, metavar="S", help="wait this long; then status 79, and the same call goes on"
+    )
     parser.add_argument("--hypothesis", type=int, metavar="N", help="the row that this belongs to")
     add_session_argument(parser)
 
@@ -48,17 +53,30 @@ def _repro(args: Namespace) -> int:
     folder = the_session(args)
     session = workspace.load_session(folder)
     row = args.hypothesis or (session.in_progress.number if session.in_progress else None)
-    prover = Prover(folder, workspace.find_checkout(), hypothesis=row, say=warn)
+    prover = Prover(folder, workspace.find_checkout(), _trials(args, folder, row), hypothesis=row, say=_say)
     if args.cpu:
         return _control(args, folder, session, prover)
-    search = ReproSession(prover, _trials(args, prover), args.times, shrink=not args.no_shrink, say=warn)
+    search = ReproSession(prover, args.times, shrink=not args.no_shrink, say=_say)
     evidence = all_evidence(folder, session)
     fingerprint = _search(args, search, session, evidence)
     return _report(args, folder, search, fingerprint)
 
 
-def _trials(args: Namespace, prover: Prover) -> Trials:
-    trials = Trials(prover.folder, prover.checkout, args.runs, args.minutes * 60, hypothesis=prover.hypothesis)
+def _say(text: str) -> None:
+    """Steps as they come, for people; an agent reads the answer only."""
+    if not os.environ.get("CLAUDECODE"):
+        warn(text)
+
+
+def _trials(args: Namespace, folder: Folder, row: int | None) -> Trials:
+    trials = Trials(
+        folder,
+        workspace.find_checkout(),
+        args.runs,
+        args.minutes * 60,
+        hypothesis=row,
+        foreground=foreground_seconds(args.foreground),
+    )
     trials.load()
     return trials
 
@@ -80,6 +98,7 @@ def _search(
                 return original
         search.from_test(*_test_of(args, session, failure))
     except BudgetSpentError as error:
+        search.spent = True
         search.notes.append(error.what)
         if not search.proofs:
             raise
@@ -121,6 +140,8 @@ def _report(args: Namespace, folder: Folder, search: ReproSession, fingerprint: 
     lines += [f"  {text}" for text in search.thresholds]
     lines += [f"tier {p.tier} did not do: {_why(p)}" for p in search.proofs if p is not best]
     lines += [f"note: {text}" for text in search.notes]
+    if not search.spent:
+        search.prover.trials.forget()
     record = search.prover.record(search.proofs, fingerprint, lines, search.steps)
     html = after_change(folder)
     path = folder.path / best.script
