@@ -97,6 +97,7 @@ def test_ladder_of_a_test_that_passes_stops_at_once(checkout, capsys):
         (["sweep", "--calls", "0", "aten.exp", "f16[4]"], 64),
         (["sweep"], 64),
         (["ladder"], 64),
+        (["shadow", "--hypothesis", "7", "x"], 64),
         (["ladder", "--rungs", "none", "x"], 64),
         (["ladder", "--resume", "x"], 64),
     ],

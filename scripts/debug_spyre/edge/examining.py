@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import BadInputError
+from debug_spyre.core.errors import BadInputError, UsageError
 from debug_spyre.core.events import ReportMade
 from debug_spyre.edge import page
 from debug_spyre.edge.finding_runs import RunPlace, run_place
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.jobs import JobSpec, foreground_seconds, run_job
 from debug_spyre.edge.records import RunRecord
+from debug_spyre.edge.workspace import load_session
 
 MOST_LINES = 10
 
@@ -93,16 +94,27 @@ def examination(args: Namespace, verb: str) -> Examination:
     """The examination that the words mean.
 
     Raises:
-        UsageError: several sessions are open and none is named; EnvironmentTroubleError: not in a checkout.
+        UsageError: several sessions are open and none is named, or there is no such row; EnvironmentTroubleError: not in a checkout.
     """
+    place = run_place(args.session)
     return Examination(
-        place=run_place(args.session),
+        place=place,
         verb=verb,
-        hypothesis=args.hypothesis,
+        hypothesis=_row(place, args.hypothesis),
         timeout=args.timeout,
         wait=0.0 if args.no_wait else args.wait,
         foreground=args.foreground,
     )
+
+
+def _row(place: RunPlace, number: int | None) -> int | None:
+    """The row that is meant: the one given, else the one in progress."""
+    if number is not None:
+        if not place.has_row(number):
+            raise UsageError(f"there is no hypothesis {number} here", next="debug-spyre hypothesis list")
+        return number
+    row = load_session(place.folder).in_progress if place.is_session else None
+    return row.number if row else None
 
 
 def read_report(path: Path, run: RunRecord) -> dict[str, Any]:
