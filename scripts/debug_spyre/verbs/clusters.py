@@ -16,7 +16,7 @@ from debug_spyre.edge import opening, page, workspace
 from debug_spyre.edge.kept import all_evidence
 from debug_spyre.edge.workspace import Folder
 from debug_spyre.verbs.answer import answer
-from debug_spyre.verbs.here import add_session_argument, after_change, the_session
+from debug_spyre.verbs.here import add_session_argument, after_change, member_of, the_session
 from debug_spyre.verbs.verb import Verb
 
 
@@ -82,21 +82,13 @@ def _last_outcomes(session: Session, evidence: dict[str, Evidence]) -> dict[str,
 
 
 def _add(args: Namespace, folder: Folder, _session: Session) -> tuple[list[str], dict[str, Any]]:
-    members = [_member(args, n) for n in dict.fromkeys(args.nodeids)]
+    members = [member_of(args, n) for n in dict.fromkeys(args.nodeids)]
     folder.journal.append_with(
         lambda _: [
             MemberAdded(nodeid=m.nodeid, predicate=member_to(m)["predicate"], reason=args.reason) for m in members
         ]
     )
     return [f"added {len(members)}; log: {after_change(folder)}"], {"added": [m.nodeid for m in members]}
-
-
-def _member(args: Namespace, nodeid: str) -> Member:
-    if args.falls_back:
-        return Member(nodeid, "falls-back", op=args.falls_back)
-    if args.slower is not None:
-        return Member(nodeid, "slower", seconds=args.slower)
-    return Member(nodeid)
 
 
 def _known(session: Session, nodeids: list[str]) -> tuple[Member, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from debug_spyre.core.session import Member
 from debug_spyre.edge import page
 from debug_spyre.edge.workspace import Folder, find_checkout, find_session, logs_folder
 
@@ -13,6 +14,15 @@ def add_session_argument(parser: ArgumentParser) -> None:
     """--session STEM and --json, as every verb on a session has them."""
     parser.add_argument("--session", metavar="STEM", help="the session that is meant (default: the current one)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def member_of(args: Namespace, nodeid: str) -> Member:
+    """A member with the predicate that the call gives: --falls-back OP, --slower S, else it fails."""
+    if args.falls_back:
+        return Member(nodeid, "falls-back", op=args.falls_back)
+    if args.slower is not None:
+        return Member(nodeid, "slower", seconds=args.slower)
+    return Member(nodeid)
 
 
 def the_session(args: Namespace) -> Folder:

@@ -13,7 +13,7 @@ from debug_spyre.core.concerns import concerns
 from debug_spyre.core.errors import BadInputError, UsageError
 from debug_spyre.core.evidence import Cluster, Evidence
 from debug_spyre.core.overview import brief, clip, overview
-from debug_spyre.core.session import Member, Session
+from debug_spyre.core.session import Session
 from debug_spyre.core.similar import Similar, find_similar
 from debug_spyre.core.words import Status
 from debug_spyre.edge import opening, page, recovery, workspace
@@ -21,7 +21,7 @@ from debug_spyre.edge.kept import all_evidence
 from debug_spyre.edge.triages import choose_cluster, find_triage
 from debug_spyre.edge.workspace import Folder
 from debug_spyre.verbs.answer import answer, warn
-from debug_spyre.verbs.here import add_session_argument, the_session
+from debug_spyre.verbs.here import add_session_argument, member_of, the_session
 from debug_spyre.verbs.verb import Verb
 
 WATCH_SECONDS = 2.0
@@ -107,7 +107,7 @@ def _plan_from_cluster(args: Namespace, cluster: dict[str, Any], **more: Any) ->
     return opening.Opening(
         slug=workspace.check_slug(args.slug or workspace.slugify(cluster["slug"])),
         symptom=args.symptom or clip(cluster.get("why") or cluster["signature"]),
-        members=tuple(_member(args, n) for n in ids),
+        members=tuple(member_of(args, n) for n in ids),
         probe=args.probe or cluster.get("probe") or ids[0],
         cluster={k: v for k, v in cluster.items() if k != "nodeids"},
         **more,
@@ -117,7 +117,7 @@ def _plan_from_cluster(args: Namespace, cluster: dict[str, Any], **more: Any) ->
 def _plan_from_members(args: Namespace) -> opening.Opening:
     if not args.slug:
         raise UsageError("a session needs a slug", next="debug-spyre open SLUG --members NODEID ...")
-    members = tuple(_member(args, n) for n in dict.fromkeys(args.members))
+    members = tuple(member_of(args, n) for n in dict.fromkeys(args.members))
     return opening.Opening(
         slug=workspace.check_slug(args.slug),
         symptom=args.symptom or f"{len(members)} test(s): {members[0].says()}",
@@ -157,14 +157,6 @@ def _cluster_json(cluster: Cluster) -> dict[str, Any]:
     from dataclasses import asdict
 
     return {**asdict(cluster), "nodeids": list(cluster.nodeids)}
-
-
-def _member(args: Namespace, nodeid: str) -> Member:
-    if args.falls_back:
-        return Member(nodeid, "falls-back", op=args.falls_back)
-    if args.slower is not None:
-        return Member(nodeid, "slower", seconds=args.slower)
-    return Member(nodeid)
 
 
 def _over_ssh(html: Path) -> list[str]:
