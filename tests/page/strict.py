@@ -101,8 +101,10 @@ def check(html):
                 assert target in known, f"{tag} {name}={target} leads nowhere"
     assert page.tags.count("script") == 1 and page.tags.count("style") == 1
     assert not {"img", "iframe", "object", "embed", "link", "base", "form", "video", "audio"} & set(page.tags)
-    assert "http:" not in html and "https:" not in html
-    assert "url(" not in html and "@import" not in html
+    for tag, values in page.attributes:
+        assert not [v for v in values.values() if v and "://" in v and "title" not in values], (tag, values)
+    own = "".join(re.findall(r"<style>.*?</style>|<script>.*?</script>", html, flags=re.S))
+    assert own and "http:" not in own and "https:" not in own and "url(" not in own and "@import" not in own
     assert CONTROL.search(html) is None, repr(CONTROL.search(html))
     assert "default-src 'none'" in html
     return page

@@ -423,3 +423,19 @@ def test_a_long_pause_is_folded_in_the_timeline(story, strict, tmp_path):
     page.render(told.folder)
     svg = read(told.folder).split('id="timeline-t"')[1].split("</svg>")[0]
     assert "9 h pause" in svg and 'class="hatch"' in svg
+
+
+def test_maps_of_tests_outside_the_cluster_stay_away(story, strict, tmp_path):
+    told = story.Story(tmp_path)
+    story.opened(told)
+    run = told.run("full-matrix", ["pytest"], output="see https://docs.test/page\n")
+    (told.folder.path / "runs" / run).mkdir(parents=True)
+    entries = [
+        {"nodeid": "tests/other.py::x", "name": "other", "picture": story.picture()},
+        {"nodeid": story.PROBE, "name": "mine", "picture": story.picture()},
+    ]
+    (told.folder.path / "runs" / run / "comparisons.json").write_text(json.dumps({"comparisons": entries}))
+    page.render(told.folder)
+    html = read(told.folder)
+    text = strict.check(html).text
+    assert "mine" in text and "tests/other.py::x" not in text and html.count("Error map.") == 1

@@ -124,7 +124,7 @@ def _material(folder: Folder) -> Material | None:
         session=session,
         evidence=load_evidence(folder, _telling(session, runs)),
         tails=_tails(folder, session),
-        pictures=_pictures(folder, runs),
+        pictures=_pictures(folder, session, runs),
         events=len(reading.events),
         torn=reading.torn is not None,
         secrets=secret_values(os.environ),
@@ -186,12 +186,14 @@ def _tail(folder: Path, path: str, *, whole: bool = False) -> Tail | None:
     return Tail(tuple(lines[:400] if whole else lines[-TAIL_LINES:]), total, size)
 
 
-def _pictures(folder: Folder, runs: list[Run]) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Entries with a picture from the newest runs' comparisons files."""
+def _pictures(folder: Folder, session: Session, runs: list[Run]) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Entries with a picture from the newest runs' comparisons files; the matrix has those of other clusters too."""
+    members = {member.nodeid for member in session.members} | {"None"}
     found: list[tuple[str, dict[str, Any]]] = []
     for run in reversed(runs[-200:]):
         entries = _comparisons(folder.path / "runs" / run.id / "comparisons.json")
-        found += [(run.id, e) for e in entries if isinstance(e, dict) and isinstance(e.get("picture"), dict)]
+        drawn = [e for e in entries if isinstance(e, dict) and isinstance(e.get("picture"), dict)]
+        found += [(run.id, e) for e in drawn if str(e.get("nodeid")) in members]
         if len(found) >= MOST_PICTURES:
             break
     return tuple(found[:MOST_PICTURES])
