@@ -112,3 +112,12 @@ def run_hook(event, *, cwd, project=None, args=(), python=sys.executable, guard=
     return subprocess.run(
         [python, "-IS", str(guard), *args], input=text, capture_output=True, cwd=cwd, env=surroundings, timeout=60
     )
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """The table of the client tests: mode x command -> verdict."""
+    rows = getattr(config, "modes_and_commands", [])
+    if rows:
+        terminalreporter.section("client: mode, command -> ran | asked | refused")
+    for mode, command, verdict in rows:
+        terminalreporter.write_line(f"{mode:18s} {command[:80]:80s} -> {verdict}")

@@ -95,14 +95,8 @@ def in_mode(place, mode):
 
 @pytest.fixture(scope="session", autouse=True)
 def table(request):
-    """Prints what was seen, mode by mode."""
-    yield
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or not TABLE:
-        return
-    reporter.write_line("\nmode               command -> verdict (ran | asked | refused)")
-    for mode, command, verdict in TABLE:
-        reporter.write_line(f"{mode:18s} {command[:70]:70s} -> {verdict}")
+    """What was seen, mode by mode; the conftest prints it at the end."""
+    request.config.modes_and_commands = TABLE
 
 
 def note(place, mode, outcome):
