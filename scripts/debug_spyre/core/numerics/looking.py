@@ -28,6 +28,7 @@ from debug_spyre.core.numerics.relations import (
 from debug_spyre.core.numerics.slices import matched_slices
 
 SPREAD = 1 << 15
+LEAST_SHARES = 2.5
 NEARLY_ALL = 0.9  # of a tensor in one value class, to be a pattern without a place
 MOSTLY = 0.3  # a relation without a place must hold for at least this part of the tensor
 
@@ -97,7 +98,13 @@ class _Look:
             x, y = part(self.a, region)[wrong][:SPREAD], part(self.e, region)[wrong][:SPREAD]
             if not np.isfinite(x - y).all():
                 return True
-            rest = self._beyond_rounding(self.a.reshape(-1)[places], self.e.reshape(-1)[places])[~inside]
+            error = self._beyond_rounding(self.a.reshape(-1)[places], self.e.reshape(-1)[places])
+            share = np.nan_to_num(error / np.abs(self.e.reshape(-1)[places]), nan=0.0, posinf=1e30)
+            if inside.any() and not inside.all():  # noise that grows with the values: the same share of them everywhere
+                there, elsewhere = (float(np.quantile(share[chosen], 0.75)) for chosen in (inside, ~inside))
+                if there < LEAST_SHARES * elsewhere:
+                    return False
+            rest = error[~inside]
             typical = float(np.median(self._beyond_rounding(x, y)))
             usual = float(np.quantile(rest, 0.7)) if rest.size else 0.0
             scale, other = (_rms(self.e.reshape(-1)[places[chosen]]) for chosen in (inside, ~inside))
