@@ -195,3 +195,12 @@ def test_similar_finds_the_past_session_with_the_same_signature(ds, checkout):
     found = ds("similar", "--session", opened["session"]).stdout
     assert "debug-20260101-000000-old" in found
     assert "mean adds half" in found
+
+
+def test_the_logs_are_kept_out_of_git_wherever_the_skill_is_installed(ds, checkout):
+    opened = open_session(ds)
+    shown = subprocess.run(
+        ["git", "-C", checkout, "status", "--porcelain"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "logs" not in shown
+    assert (Path(opened["folder"]).parent / ".gitignore").read_text() == "*\n"

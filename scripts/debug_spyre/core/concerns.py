@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from debug_spyre.core.evidence import Evidence, Failure
+from debug_spyre.core.queue import nothing_explains
 from debug_spyre.core.session import Session
 from debug_spyre.core.words import BASELINE, RUN_NAMES, HypothesisStatus, Status
 
@@ -61,12 +62,6 @@ def probe_unlike_cluster(session: Session, evidence: Mapping[str, Evidence]) -> 
 
 def _failure_of(evidence: Evidence, nodeid: str | None) -> Failure | None:
     return next((f for f in evidence.failures if nodeid is None or f.nodeid == nodeid), None)
-
-
-def nothing_explains(session: Session) -> bool:
-    """Every row was tested and none is confirmed."""
-    tested = [h for h in session.hypotheses if h.status is not HypothesisStatus.DROPPED]
-    return bool(tested) and all(h.is_concluded and h.status is not HypothesisStatus.CONFIRMED for h in tested)
 
 
 def _nothing_explains(session: Session) -> Concern | None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from debug_spyre.core.concerns import concerns
 from debug_spyre.core.evidence import Evidence
-from debug_spyre.core.session import Hypothesis, Run, Session
+from debug_spyre.core.queue import in_order
+from debug_spyre.core.session import Run, Session
 from debug_spyre.core.words import BASELINE, HypothesisStatus, Status
 
 MOST_LINES = 25
@@ -98,18 +99,8 @@ def _queue(session: Session) -> list[str]:
     lines += [clip(f"  #{h.number} {h.status.value}: {h.text}: {h.outcome}") for h in concluded[-4:]]
     if session.in_progress:
         lines.append(clip(f"  #{session.in_progress.number} in progress: {session.in_progress.text}"))
-    lines += [clip(f"  #{h.number} queued: {h.text}") for h in _ranked(session.queued)[:3]]
+    lines += [clip(f"  #{h.number} queued: {h.text}") for h in in_order(session.queued)[:3]]
     return lines
-
-
-def _ranked(rows: tuple[Hypothesis, ...]) -> list[Hypothesis]:
-    confidence = {"high": 0, "medium": 1, "low": 2}
-
-    def key(row: Hypothesis) -> tuple[bool, int, float, int]:
-        slow = row.cost_seconds is None or row.cost_seconds > 60
-        return slow, confidence.get(row.confidence, 1), row.cost_seconds or 0.0, row.number
-
-    return sorted(rows, key=key)
 
 
 def _next(session: Session) -> list[str]:
@@ -122,6 +113,6 @@ def _next(session: Session) -> list[str]:
             f"      then debug-spyre hypothesis conclude {row.number} VERDICT 'SENTENCE'",
         ]
     if session.queued:
-        first = _ranked(session.queued)[0]
+        first = in_order(session.queued)[0]
         return [clip(f"next: debug-spyre hypothesis start {first.number}   ({first.test})")]
     return ["next: debug-spyre validate"]

@@ -15,12 +15,14 @@ from pathlib import Path
 from debug_spyre.core.errors import BadInputError, CardBusyError, DebugSpyreError, EnvironmentTroubleError, Exit
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.files import PRIVATE, make_folder
+from debug_spyre.edge.finding_runs import TRIAGE
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.processes import is_same
 from debug_spyre.edge.progress_line import ProgressLine, Silent
 from debug_spyre.edge.records import RunRecord, load_record
 from debug_spyre.edge.recovery import recover
 from debug_spyre.edge.run_folder import Job, RunFolder
+from debug_spyre.edge.workspace import make_logs
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 POLL_SECONDS = 0.05
@@ -85,6 +87,8 @@ def submit(spec: JobSpec) -> RunFolder:
         EnvironmentTroubleError: nothing can be written, or no process can be started.
     """
     folder = spec.folder.resolve()
+    if folder.parent.name == TRIAGE:
+        make_logs(folder.parent.parent)
     make_folder(folder)
     run, output = rf.reserve(folder, spec.name)
     job = Job(

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from debug_spyre.core.errors import DebugSpyreError
 from debug_spyre.core.events import ArtifactSaved, Event, SessionLinked, SessionOpened
 from debug_spyre.core.fold import member_to
 from debug_spyre.core.session import Member
 from debug_spyre.edge import clock, fingerprint, tree
 from debug_spyre.edge.files import sha256_of
+from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.triages import take_in
 from debug_spyre.edge.workspace import Folder, new_session_folder
 
@@ -62,7 +64,7 @@ def _first_events(checkout: Path, folder: Folder, opening: Opening) -> list[Even
         matrix=opening.matrix,
         source=opening.source,
         tree=opening.tree or tree.snapshot(checkout, folder.path),
-        backend=fingerprint.backend_fingerprint(checkout),
+        backend=_backend(checkout),
         linked_from=opening.linked_from,
         client=os.environ.get("CLAUDE_CODE_SESSION_ID"),
         local_time=clock.local_time(),
@@ -72,6 +74,15 @@ def _first_events(checkout: Path, folder: Folder, opening: Opening) -> list[Even
         events += take_in(opening.runs_from, folder, named=opening.runs_named)
     events += [_keep_log(path, folder) for path in opening.logs_read]
     return events
+
+
+def _backend(checkout: Path) -> str | None:
+    """Fingerprint of the torch-spyre that the checkout's Python has; None where none can be found."""
+    try:
+        packages = choose(checkout).packages
+    except DebugSpyreError:
+        return None
+    return fingerprint.backend_fingerprint(packages) if packages else None
 
 
 def _keep_log(path: Path, folder: Folder) -> Event:

@@ -14,7 +14,7 @@ from debug_spyre.core.events import SessionOpened
 from debug_spyre.core.fold import NoSessionError, fold
 from debug_spyre.core.session import Session
 from debug_spyre.core.words import Status
-from debug_spyre.edge.files import make_folder
+from debug_spyre.edge.files import make_folder, write_atomically
 from debug_spyre.edge.journal import JOURNAL, Journal
 
 SKILL = Path(".claude/skills/debug-spyre")
@@ -142,13 +142,25 @@ def open_sessions(logs: Path) -> list[Folder]:
     return [f for f in session_folders(logs) if _is_fresh(f) and _is_investigating(f)]
 
 
+def make_logs(logs: Path) -> None:
+    """The logs folder, kept out of git wherever the skill itself is installed.
+
+    Raises:
+        EnvironmentTroubleError: it can't be made.
+    """
+    make_folder(logs)
+    ignore = logs / ".gitignore"
+    if not ignore.exists():
+        write_atomically(ignore, "*\n")
+
+
 def new_session_folder(logs: Path, stem: str) -> Folder:
     """Create the folder of a new session, exclusively.
 
     Raises:
         EnvironmentTroubleError: it exists or can't be made.
     """
-    make_folder(logs)
+    make_logs(logs)
     folder = Folder(logs / stem)
     make_folder(folder.path, exclusive=True)
     return folder

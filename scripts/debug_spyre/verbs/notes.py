@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -122,11 +123,9 @@ def _save(args: Namespace) -> int:
     event = ArtifactSaved(path=args.name, sha256=sha256_of(path), size=len(data), note=args.note)
     folder.journal.append(event)
     html = after_change(folder)
-    lines = (
-        [f"saved {path}", f"run it: debug-spyre exec -- python {path}"]
-        if args.name.endswith(".py")
-        else [f"saved {path}"]
-    )
+    lines = [f"saved {path}"]
+    if args.name.endswith(".py"):
+        lines.append(f"run it: debug-spyre exec -- python {shlex.quote(str(path))}")
     answer(lines, {"session": folder.stem, "path": str(path), "size": len(data), "log": str(html)}, as_json=args.json)
     return 0
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.concerns import nothing_explains
-from debug_spyre.core.queue import rank
+from debug_spyre.core.queue import nothing_explains, rank
 from debug_spyre.core.view.frame import Frame, Link
 from debug_spyre.core.view.text import Piece, clip, count
 from debug_spyre.core.words import BASELINE, HypothesisStatus, Status
