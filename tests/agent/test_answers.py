@@ -107,7 +107,8 @@ def test_a_second_cluster_is_a_second_session(place):
     done, said = ours("open", "another-symptom", "--members", other, CLAUDE_CODE_SESSION_ID="two")
     assert done.returncode == 0, said
     assert b"stops-early" in said
-    folders = sorted((top / ".claude/skills/debug-spyre/logs").glob("debug-*-*/journal.jsonl"))
+    logs = top / ".claude/skills/debug-spyre/logs"
+    folders = [*logs.glob("debug-*-stops-early/journal.jsonl"), *logs.glob("debug-*-another-symptom/journal.jsonl")]
     assert len(folders) == 2
     assert other not in folders[0].read_text()
     assert kit.PROBE not in folders[1].read_text()

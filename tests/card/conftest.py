@@ -57,9 +57,10 @@ def card(tmp_path):
 @pytest.fixture(scope="session")
 def torch_on_card(tmp_path_factory):
     """torch with the card up in this process; the variable is put back at once, other tests must not see it."""
-    os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "1")
     import torch
+    import torch_spyre  # where torch was imported without its backends by an earlier test, it is loaded now
 
+    torch_spyre._autoload()
     patch = pytest.MonkeyPatch()
     patch.setenv("SPYRE_SIM_DEVICE", str(tmp_path_factory.mktemp("card") / "vfio"))
     torch.empty(1, device="spyre")
