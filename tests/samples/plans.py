@@ -447,7 +447,7 @@ VALUE_FAILS = [
     ),
     Fails(f"{VALUE_FILE}::test_unwritten", "mismatch", "unwritten", frame="unwritten", numbers={"mismatched": 4, "total": 4, "max_abs": 1431655769, "max_rel": math.inf}),
 ]
-VALUE_STAGES = dict.fromkeys([f.cluster for f in VALUE_FAILS], "numerics") | {"count": "codegen", "unwritten": "codegen", "shape": "lowering", "dtype": "lowering"}
+VALUE_STAGES = dict.fromkeys([f.cluster for f in VALUE_FAILS], "numerics") | {"count": "codegen", "equal": "codegen", "zero": "codegen", "list": "codegen", "unwritten": "codegen", "shape": "lowering", "dtype": "lowering"}
 
 
 def values() -> list[Sample]:

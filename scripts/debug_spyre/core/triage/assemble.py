@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from debug_spyre.core.evidence import Evidence, Failure, Kind, Outcome, Stage, TestRecord, Unrecognised
 from debug_spyre.core.triage.block import Block
-from debug_spyre.core.triage.endings import dump_signal, failures_at_the_end, with_dump
+from debug_spyre.core.triage.endings import dump_of, dump_signal, failures_at_the_end, with_dump
 from debug_spyre.core.triage.judging import judge
 from debug_spyre.core.triage.naming import FAILED_WORDS, name_blocks
 from debug_spyre.core.triage.rule import Rule
@@ -71,6 +71,7 @@ def _later_wins(listed: list[Failure], found: list[Failure]) -> list[Failure]:
 def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], warnings: list[str]) -> list[Failure]:
     name_blocks(session)
     crashed = [d for d in session.ending.dumps if d.kind == "fatal"]
+    workers = sum("crashed while running" in line for block in session.blocks for line in block.plain)
     found = []
     for block in session.blocks:
         if block.nodeid is None and not block.frames and not block.errors and session.summary:
@@ -78,8 +79,9 @@ def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], w
         failure = judge(block, source=source, rules=rules)
         if failure.nodeid is None:
             failure = replace(failure, nodeid=block.title, tags=(*failure.tags, "name-only"))
-        if failure.kind is Kind.CRASH and crashed:
-            failure = with_dump(failure, crashed.pop(0), source=source, rules=rules)
+        if failure.kind is Kind.CRASH and (dump := dump_of(failure, crashed, alone=workers <= 1)):
+            crashed.remove(dump)
+            failure = with_dump(failure, dump, source=source, rules=rules)
         found.append(failure)
     found = _without_totals(found)
     covered = {(f.nodeid, f.phase == "call") for f in found}

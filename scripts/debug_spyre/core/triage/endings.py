@@ -15,12 +15,20 @@ from debug_spyre.core.triage.judging import judge
 from debug_spyre.core.triage.naming import from_dump
 from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.session_text import Session
+from debug_spyre.core.triage.signature import function
 
 
 def with_dump(failure: Failure, dump: Dump, *, source: str, rules: Sequence[Rule]) -> Failure:
     """The failure of a worker that crashed, with what its stack dump shows."""
     block = _dump_block(dump, failure.nodeid)
     return replace(judge(block, source=source, kind=Kind.CRASH, rules=rules), line=failure.line)
+
+
+def dump_of(failure: Failure, dumps: Sequence[Dump], *, alone: bool) -> Dump | None:
+    """The stack dump of the worker that this test took down: the one that names its function, or the only one."""
+    name = function(failure.nodeid).rsplit("::", 1)[-1]
+    named = next((d for d in dumps if any(f.function == name for f in d.frames())), None)
+    return named or (dumps[0] if dumps and (alone or not dumps[0].frames()) else None)
 
 
 def _dump_block(dump: Dump, nodeid: str | None) -> Block:

@@ -15,6 +15,13 @@ _STACK = re.compile(r"~+ Stack of (.+?) \(\d+\) ~+$")
 _FAULT_FRAME = re.compile(r'\s*File "(.{1,400}?)", line (\d+) in (.+)$')
 _STACK_FRAME = re.compile(r'\s*File "(.{1,400}?)", line (\d+), in (.+)$')
 _SIGNAL = re.compile(r"Signal Received: (\d+) \(([^)]+)\)")
+LONGEST_LINE = 2000
+_FATAL_TEXT = re.compile(
+    r"(?:^|\s)(Segmentation fault|Aborted|Bus error|Illegal instruction|Floating-point exception|Trace/breakpoint trap)$"
+)
+_BETWEEN = re.compile(
+    r"(?:\[gw\d+\] \[ *\d+%\] \w+ )?[^\s\"]+\.py::.*?\s*(\s(?:File \".*|Segmentation fault|Aborted|Bus error)|)$"
+)
 _SHELL_LINE = re.compile(
     r"(?:^.{0,200}?: line \d+: +\d+ |^/?\S{0,200}: +\d+ |^)(Segmentation fault|Aborted|Killed|Bus error|Illegal instruction|Floating point exception|Terminated)(?: +\(core dumped\)| {2,}|$)"
 )
@@ -93,6 +100,13 @@ class Ending:
 
     def _feed_dump(self, line: str) -> bool:
         dump = self.dumps[-1]
+        if "::" in line[:LONGEST_LINE] and (match := _BETWEEN.match(line[:LONGEST_LINE])):
+            line = match[1]  # lines of other workers stand between, or in front on one line
+            if not line:
+                return False
+        if not dump.text and (match := _FATAL_TEXT.search(line)):
+            dump.text = match[1]
+            return True
         if match := _THREAD.match(line):
             dump.threads.append(("current" if match[1] == "Current thread" else "thread", []))
             self._newest_first = True

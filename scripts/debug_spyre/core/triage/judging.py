@@ -30,6 +30,9 @@ _CRASHED = re.compile(r"crashed while running|running the test CRASHED with sign
 _IMPORTS = ("ImportError", "ModuleNotFoundError", "SyntaxError")
 _COMPARE = re.compile(r"assert .{0,400}?(?:==|!=|<=|>=|<|>| is (?:not )?| in |allclose|equal|close)", re.DOTALL)
 _UNITTEST = re.compile(r"AssertionError: .{0,300}?(?: != | differ: )")
+_HINTS = re.compile(r"(?m)^\s*(?:Hint: |Set TORCHDYNAMO_VERBOSE|For more details about this graph break).*$")
+_BARE_TRUTH = re.compile(r"AssertionError: (?:False is not true|True is not false)")
+_TRUTH_OF_VALUES = re.compile(r"assert(?:True|False)\(.{0,200}(?:equal|close|==|!=|isnan|isinf|isfinite)")
 _NO_COMPARE = re.compile(
     r"returncode|exit_?code|exitcode|\bcalled?\b|call_|[Mm]ock|\brc\b|WEXITSTATUS|\.is_alive|exists\(|isinstance|hasattr"
 )
@@ -64,7 +67,7 @@ def judge(block: Block, *, source: str | None, kind: Kind | None = None, rules: 
     grade, why = (None, None)
     if kind is Kind.MISMATCH:
         grade, why = severity(found, text, unwritten=block.unwritten)
-    stage = verdict.stage or (_mismatch_stage(grade, block, text) if kind is Kind.MISMATCH else None)
+    stage = verdict.stage or (_mismatch_stage(grade, block, text, found) if kind is Kind.MISMATCH else None)
     tags = list(verdict.rule.tags if verdict.rule else ())
     if grade is Severity.SPECIAL:
         tags.append("special-values")
@@ -129,6 +132,8 @@ def _kind(block: Block, text: str, error_class: str | None, found: numbers.Misma
             return Kind.COMPILE
     if name == "AssertionError" and not found.is_empty:
         return Kind.MISMATCH
+    if _BARE_TRUTH.match(text) and any(_TRUTH_OF_VALUES.search(line) for line in block.context):
+        return Kind.MISMATCH
     if name == "AssertionError" and _UNITTEST.search(text[:2000]) and not _NO_COMPARE.search(text[:2000]):
         return Kind.MISMATCH
     if name == "AssertionError" and _COMPARE.search(text[:2000]) and not _NO_COMPARE.search(text[:2000]):
@@ -154,7 +159,9 @@ def classify(
     rules: Sequence[Rule],
 ) -> Verdict:
     """The first rule that matches, else the stage of the innermost backend frame."""
-    error = f"{error_class or ''}: {text}\n{cause}"
+    error = _HINTS.sub("", f"{error_class or ''}: {text}\n{cause}")
+    if "WarningMessage object" in text:  # the test's own lines name the class that it looks for
+        error = "\n".join([error, *block.context])
     beside = "\n".join(captured for captured in block.captured if BENIGN_RAS not in captured)
     if kind is not Kind.MISMATCH and (ras := RAS_JSON.search(cause)):
         error = f"{ras[0]}\n{error}"
@@ -223,7 +230,7 @@ def _is_compiled(block: Block, text: str) -> bool:
     return bool(_COMPILED.search(where) or any(_COMPILED.search(line) for line in block.context))
 
 
-def _mismatch_stage(grade: Severity | None, block: Block, text: str) -> Stage:
+def _mismatch_stage(grade: Severity | None, block: Block, text: str, found: numbers.Mismatch) -> Stage:
     if block.unwritten:
         return Stage.CODEGEN
     if "The values for attribute '" in text:
@@ -236,6 +243,6 @@ def _mismatch_stage(grade: Severity | None, block: Block, text: str) -> Stage:
             return Stage.CODEGEN
         if _LAYOUT_WORDS.search(name):
             return Stage.LAYOUT
-        if _is_compiled(block, text):
-            return Stage.CODEGEN
+        if _is_compiled(block, text) or found.max_rel == 1.0 or "are not equal!" in text:
+            return Stage.CODEGEN  # zeros for a result, or exact values that differ, are no rounding
     return Stage.NUMERICS
