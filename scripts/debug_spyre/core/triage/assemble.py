@@ -17,6 +17,7 @@ from debug_spyre.core.triage.naming import FAILED_WORDS, name_blocks
 from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.rules import RULES
 from debug_spyre.core.triage.session_text import Session, SummaryLine
+from debug_spyre.core.triage.shared_setup import with_first_verdict
 from debug_spyre.core.triage.terminal import Terminal
 
 _OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}
@@ -83,7 +84,7 @@ def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], w
             crashed.remove(dump)
             failure = with_dump(failure, dump, source=source, rules=rules)
         found.append(failure)
-    found = _without_totals(found)
+    found = with_first_verdict(_without_totals(found))
     covered = {(f.nodeid, f.phase == "call") for f in found}
     lines = [s for s in session.summary if s.word in FAILED_WORDS or s.word == "ERROR"]
     bare = [s for s in lines if (s.nodeid, s.word != "ERROR") not in covered]

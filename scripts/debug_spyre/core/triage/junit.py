@@ -13,6 +13,7 @@ from debug_spyre.core.triage.lines import clean
 from debug_spyre.core.triage.nodeids import file_of, from_junit
 from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.rules import RULES
+from debug_spyre.core.triage.shared_setup import with_first_verdict
 from debug_spyre.core.triage.warned import Warned
 
 _PHASES = (("failed on setup", "setup"), ("failed on teardown", "teardown"), ("collection failure", "collect"))
@@ -84,7 +85,7 @@ class Junit:
             sources=(self.source,),
             counts=Counts(**self.totals) if self.records or complete else None,
             complete=complete,
-            failures=tuple(self.failures),
+            failures=tuple(with_first_verdict(self.failures)),
             fallbacks=self.warned.result(),
             tests=tuple(self.records.values()),
             unrecognised=unknown,

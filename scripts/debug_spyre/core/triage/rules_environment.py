@@ -108,7 +108,7 @@ TEST_RULES = (
         TEST,
         "a mock of the test, not the backend",
         "AssertionError: Expected 'launch' to have been called once. Called 0 times.",
-        r"Expected '[^']*' to (?:have been|be) |(?-i:Actual: [a-z]\w*\()|\bMagicMock\b|\bMock object|<(?:Magic|Async)?Mock |expected call not found|call_count|assert_called|assert_not_called|has_calls|Calls not found|Mock' object|MagicMock'",
+        r"Expected '[^']*' to (?:have been|be) |(?-i:Actual: [a-z]\w*\()|\bMagicMock\b|\bMock object|<(?:Magic|Async)?Mock |expected call not found|call_count|assert_called|assert_not_called|has_calls|Calls not found|Mock' object|'(?:Magic|Async|NonCallable)*Mock'",
         kinds=ANY_KIND,
         tags=("mock",),
     ),

@@ -46,3 +46,8 @@ class Session:
         if self.is_guessed and self.counts is None and not self.blocks and not self.summary and self.ending.is_silent:
             return False
         return self.begun or self.internal is not None or not self.ending.is_silent
+
+    @property
+    def has_nothing(self) -> bool:
+        """The counts say that no test ran, and nothing failed before."""
+        return self.counts == Counts() and not self.blocks and self.internal is None

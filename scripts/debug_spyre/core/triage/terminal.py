@@ -33,6 +33,7 @@ _SUMMARY = re.compile(
 _LINE_STYLE = re.compile(r"(\S[^\n]{0,400}?):(\d+): (?=\S)(.*)$")
 _CONFTEST = re.compile(r"(?:ImportError while loading conftest|Error (?:importing|while loading) plugin) '?([^']+)'?")
 _USAGE = re.compile(r"ERROR: (?:usage: )?(.*)|(?:\S*pytest\S*|__main__\.py): error: (.*)")
+_NOT_FOUND = re.compile(r"ERROR: (?:file or directory not found|not found|found no collectors|module or package)")
 _BANG = re.compile(r"!+ (.+?) !+$")
 _ROOT = re.compile(r"rootdir: (\S.*?)(?:, (?:config|ini)file.*)?$")
 
@@ -133,6 +134,8 @@ class Terminal:
             session.ending.feed(number, line, None)
             return
         session.ending.feed(number, line, None)
+        if session.has_nothing and _NOT_FOUND.match(line):
+            self._usage(number, line)
         if "FallbackWarning" in line:
             self.warned.feed(line)
         else:
@@ -178,15 +181,22 @@ class Terminal:
         elif match := _CONFTEST.match(line):
             session.internal = session.internal or Block(title=match[1], phase="session", number=number)
             self._conftest = True
-        elif (first in "Ep_" or "pytest" in line[:60]) and (match := _USAGE.match(line)):
-            block = Block(title="pytest", phase="session", number=number)
-            block.errors.append(f"UsageError: {match[1] or match[2]}")
-            session.internal = session.internal or block
+        elif (first in "Ep_" or "pytest" in line[:60]) and self._usage(number, line):
+            pass
         elif "FallbackWarning" in line or self.warned.is_waiting:
             self.warned.feed(line, nodeid=session.progress.current)
         else:
             self.warned.feed_front(line)
         self._trace(number, line)
+
+    def _usage(self, number: int, line: str) -> bool:
+        match = _USAGE.match(line)
+        if match is None:
+            return False
+        block = Block(title="pytest", phase="session", number=number)
+        block.errors.append(f"UsageError: {match[1] or match[2]}")
+        self.session.internal = self.session.internal or block
+        return True
 
     def _trace(self, number: int, line: str) -> None:
         text = without_engine(line)
@@ -205,6 +215,7 @@ class Terminal:
     def _bang(self, number: int, line: str) -> None:
         if match := _BANG.match(line[:400]):
             self.session.interrupted = (number, match[1])
+            self.session.begun = True
 
     def _internal(self, number: int, text: str) -> None:
         session = self.session
