@@ -1,5 +1,6 @@
 # Every target does its own set-up: a fresh machine needs Python >= 3.11, make, git and the package registry.
 PYTHON ?= python3
+PYTEST_FLAGS ?=
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 READY   = $(VENV)/.ready
@@ -24,8 +25,9 @@ $(READY): pyproject.toml $(shell find tests/simulated_card/backend -name '*.py' 
 demo: $(READY) ## the whole loop on the simulated card; prints the paths of the finished logs
 	$(BIN)/debug-spyre demo
 
+# Two files at a time; every test has its own card, lock, home and folders.
 test: $(READY) ## all tests
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests -n 2 --dist loadfile $(PYTEST_FLAGS)
 
 check: $(READY) ## ruff, mypy strict, architecture
 	$(BIN)/ruff check scripts tests
@@ -56,7 +58,7 @@ $(VLLM_READY): $(READY)
 
 test-vllm: $(VLLM_READY) ## repros and one layer under a real vLLM (built for the empty device)
 	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall ./tests/simulated_card/backend
-	$(VLLM)/bin/python -m pytest tests/vllm
+	$(VLLM)/bin/python -m pytest tests/vllm $(PYTEST_FLAGS)
 
 clean: ## remove what the targets made here
 	rm -rf $(VENV) dist build .work
