@@ -34,7 +34,7 @@ VALUE = numbers
 
 
 def all_samples() -> list[Sample]:
-    return [*styles(), *wrapped(), *ends(), *setups(), *backend(), *values(), *sessions(), *others()]
+    return [*styles(), *wrapped(), *ends(), *setups(), *backend(), *values(), *sessions(), *shared(), *others()]
 
 
 def native(fails: Fails) -> Fails:
@@ -561,6 +561,103 @@ CHAIN_FAILS = [
     Fails("tests/test_chain.py::test_chain", "exception", "c", "RuntimeError", "chain"),
     Fails("tests/test_chain.py::test_group", "exception", "g", "ExceptionGroup", "group"),
 ]
+
+
+SHARED = HEAD + '''
+
+@pytest.fixture(scope="session")
+def engine():
+    print('(EngineCore_DP0 pid=77) ERROR 07-01 10:00:00 [core.py:891] RuntimeError: {"errno":"Device or resource busy","name":"RAS::VFIO::DeviceOpenFail"}')
+    raise RuntimeError("Engine core initialization failed. See root cause above. Failed core proc(s): {}")  #@engine
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_uses(engine, n):
+    pass
+
+
+def test_plain():
+    pass
+'''
+WORKERS = HEAD + '''
+import os
+
+
+@pytest.mark.parametrize("n", range(4))
+def test_quiet(n):
+    if n in (1, 2):
+        os._exit(9)
+
+
+def test_loud():
+    os.abort()  #@loud
+'''
+UNIT = """
+def span(op):
+    return op.size > 64  #@span
+
+
+def walk(op):
+    for _ in op.args:  #@walk
+        pass
+"""
+UNITS = HEAD + '''
+from unittest.mock import Mock
+from torch_spyre._inductor import unit
+
+
+def test_span():
+    unit.span(Mock())
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_walk(n):
+    unit.walk(Mock())
+'''
+
+
+def shared() -> list[Sample]:
+    one, two, three = "tests/test_shared.py", "tests/test_workers.py", "tests/test_units.py"
+    return [
+        Sample(
+            "shared-fixture-busy",
+            project(tests__test_shared=SHARED),
+            SHORT,
+            [Fails(f"{one}::test_uses[{n}]", "exception", "busy", "RuntimeError", "engine", phase="setup") for n in (1, 2, 3)],
+            {"busy": "environment"},
+            {"passed": 1, "errors": 3},
+        ),
+        Sample(
+            "crash-two-kinds-xdist",
+            project(tests__test_workers=WORKERS),
+            ["-n", "2", "-q", "--max-worker-restart=6", "tests"],
+            [
+                *(Fails(f"{two}::test_quiet[{n}]", "crash", "quiet", None) for n in (1, 2)),
+                Fails(f"{two}::test_loud", "crash", "loud", "Aborted", None, "/work/plugin/tests/test_workers.py:17"),
+            ],
+            {"quiet": "runtime", "loud": "runtime"},
+            {"passed": 2, "failed": 3},
+        ),
+        Sample(
+            "mock-in-unit",
+            {**project(tests__test_units=UNITS), "torch_spyre/_inductor/unit.py": UNIT},
+            ["tests"],
+            [
+                Fails(f"{three}::test_span", "exception", "span", "TypeError", "span"),
+                *(Fails(f"{three}::test_walk[{n}]", "exception", "walk", "TypeError", "walk") for n in (1, 2)),
+            ],
+            {"span": "test-bug", "walk": "test-bug"},
+            {"failed": 3},
+        ),
+        Sample(
+            "node-id-not-found",
+            project(tests__test_units=UNITS),
+            ["tests/test_gone.py::test_x", "-v"],
+            [Fails(None, "exception", "gone", "UsageError", phase="session")],
+            {"gone": "environment"},
+            {},
+        ),
+    ]
 
 
 def sessions() -> list[Sample]:
