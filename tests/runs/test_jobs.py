@@ -223,16 +223,42 @@ def test_no_wait_answers_75_and_names_the_holder_and_a_waiter_gets_the_card(plac
     command, ready = place.hold(seconds=60)
     assert place.call("exec", "--foreground", "0.1", "--", *command).returncode == 79
     until(ready.exists)
+    stem = place.folders()[0].name
     refused = place.call("exec", "--no-wait", "--", "true")
     assert refused.returncode == 75 and "held by" in refused.stderr and "target.py" in refused.stderr
     assert place.call("exec", "--wait", "0.5", "--", "true").returncode == 75
     assert place.json("lock")["holder"]["run"] == "r1"
     waiter = place.start("exec", "--wait", "60", "--", "true")
     until(lambda: state_of(place).get("state") == "waiting")
-    stem = place.folders()[0].name
-    place.call("stop", "r1", "--session", stem)
-    out, _ = waiter.communicate(timeout=60)
+    assert place.call("stop", "r1", "--session", stem).returncode == 0
+    out, _ = waiter.communicate(timeout=20)
     assert waiter.returncode == 0, out
+
+
+def test_a_refused_run_without_a_session_leaves_no_folder(place):
+    command, ready = place.hold(seconds=60)
+    assert place.call("exec", "--foreground", "0.1", "--", *command).returncode == 79
+    until(ready.exists)
+    place.write("test_it.py", "def test_it():\n    pass\n")
+    there = sorted((place.logs / "triage").iterdir())
+    for words in (["exec", "--no-wait", "--", "true"], ["triage", "--no-wait", "test_it.py"]):
+        assert place.call(*words).returncode == 75
+        assert sorted((place.logs / "triage").iterdir()) == there
+    place.call("stop", "r1", "--session", there[0].name)
+
+
+def test_words_that_are_not_utf8_reach_the_command_byte_for_byte(place):
+    script = "import os, sys; sys.exit(os.fsencode(sys.argv[1]) != b'caf\\xe9')"
+    assert place.call("exec", "--", sys.executable, "-c", script, os.fsdecode(b"caf\xe9")).returncode == 0
+
+
+def test_a_run_that_was_only_reserved_is_no_run_to_wait_for(place):
+    """The caller was killed between the number and the job."""
+    assert place.call("exec", "--", "true").returncode == 0
+    runs = next(place.logs.rglob("runs"))
+    (runs / "r2").mkdir()
+    assert place.json("wait")["run"] == "r1"
+    assert place.json("exec", "--session", runs.parent.name, "--", "true")["run"] == "r3"
 
 
 def test_nested_use_inside_a_held_lock_passes_through(place):

@@ -68,7 +68,8 @@ def find_run(run: str | None, *, session: str | None = None) -> tuple[RunFolder,
     checkout = find_checkout()
     places = _places(checkout, session)
     for place in places:
-        found = list(run_folders_of(place.folder.path))
+        # one without a job was reserved by a caller who was killed: nothing of it ever began
+        found = [f for f in run_folders_of(place.folder.path) if f.job_file.is_file()]
         wanted = [f for f in found if run in (None, f.id, f.id[1:])]
         if wanted:
             live = [f for f in wanted if f.is_minded()]

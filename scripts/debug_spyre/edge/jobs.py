@@ -110,6 +110,9 @@ def submit(spec: JobSpec) -> RunFolder:
         ) from error
     try:
         _start(run, minded)
+    except EnvironmentTroubleError:
+        run.forget(folder / output)
+        raise
     finally:
         os.close(minded)
     return run

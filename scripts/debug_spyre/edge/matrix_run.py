@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from debug_spyre.core.errors import UsageError
@@ -65,13 +64,9 @@ def run_matrix(words: Sequence[str], limits: Limits) -> Matrix:
         wait=limits.wait,
         reap=limits.reap,
         python=str(interpreter.python),
-        notes=(interpreter.why,) if interpreter.why else (),
+        notes=(f"python: {interpreter.why}",),
     )
-    try:
-        record = run_job(spec, foreground=foreground_seconds(limits.foreground))
-    except BaseException:
-        _tidy(folder.path)
-        raise
+    record = run_job(spec, foreground=foreground_seconds(limits.foreground))
     return Matrix(folder, record, tuple(words))
 
 
@@ -85,6 +80,8 @@ def last_matrix(limits: Limits) -> Matrix:
     folders = sorted((p for p in base.iterdir() if p.is_dir()), reverse=True) if base.is_dir() else []
     for path in folders:
         for run in reversed(list(run_folders_of(path))):
+            if not run.job_file.is_file():  # its caller was killed before it was written
+                continue
             job = run.job()
             if job.verb == "triage":
                 record = follow(run, foreground=foreground_seconds(limits.foreground))
@@ -103,12 +100,3 @@ def keep(matrix: Matrix, triage: Triage) -> dict[str, Any]:
     text = json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace")
     write_atomically(matrix.folder.path / TRIAGE_FILE, text)
     return data
-
-
-def _tidy(folder: Path) -> None:
-    """A folder in which no run began is taken away; anything in it stays."""
-    for path in (folder / "runs", folder):
-        try:
-            path.rmdir()
-        except OSError:
-            return

@@ -5,6 +5,7 @@ The supervisor holds a kernel lock on job.json for as long as it lives: no pid h
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -18,7 +19,7 @@ from typing import Any
 from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError
 from debug_spyre.core.words import VERBOSE
 from debug_spyre.edge.files import PRIVATE, make_folder, write_atomically
-from debug_spyre.edge.journal import Journal
+from debug_spyre.edge.journal import JOURNAL, Journal
 
 RUNS = "runs"
 WAITING, RUNNING, READING, FINISHED, REFUSED = "waiting", "running", "reading", "finished", "refused"
@@ -127,18 +128,27 @@ class RunFolder:
     def write_job(self, job: Job) -> int:
         """Write job.json; returns its descriptor with the lock held, to be given to the supervisor."""
         descriptor = os.open(self.job_file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        data = json.dumps(asdict(job), ensure_ascii=False).encode("utf-8", "surrogateescape")
-        if os.write(descriptor, data) != len(data):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            data = json.dumps(asdict(job)).encode("ascii")  # words that are not UTF-8 survive as escapes
+            if os.write(descriptor, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except BaseException:
             os.close(descriptor)
-            raise EnvironmentTroubleError(f"{self.job_file} can't be written whole", next="free space on the disk")
+            raise
         return descriptor
 
     def forget(self, output: Path) -> None:
-        """Take away a run that never began: its folder and its empty output."""
+        """Take away a run that never began: its folder, its empty output, and the owner's folder if it was made for it."""
         shutil.rmtree(self.path, ignore_errors=True)
         if output.is_file() and output.stat().st_size == 0:
             output.unlink(missing_ok=True)
+        journal = self.owner / JOURNAL
+        with suppress(OSError):
+            if journal.stat().st_size == 0:  # a session's never is: it begins with session_opened
+                (self.owner / RUNS).rmdir()
+                journal.unlink()
+                self.owner.rmdir()
 
 
 def run_folders_of(folder: Path) -> Iterator[RunFolder]:
