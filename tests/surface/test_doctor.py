@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from debug_spyre.edge import doctor_checks as dc
+from debug_spyre.edge.compile_cache import compile_cache
 from debug_spyre.edge.doctor_checks import State
 
 ROOT = Path(__file__).parents[2]
@@ -115,11 +116,21 @@ def test_logs_are_really_tried(checkout, monkeypatch, tmp_path):
     assert "DEBUG_SPYRE_LOGS" in found.remedy
 
 
-def test_hooks_are_found_missed_and_switched_off(checkout):
+def test_hooks_are_found_missed_and_switched_off(checkout, monkeypatch, tmp_path):
     assert lines(checkout)["hooks"].state is State.WARN
+    assert lines(checkout)["hooks"].remedy == "debug-spyre install --guard"  # install alone sets none
     settings = checkout / ".claude/settings.json"
     settings.parent.mkdir(exist_ok=True)
     settings.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "x/debug-spyre/scripts/guard.py"}]}]}}))
+    assert lines(checkout)["hooks"].state is State.OK
+    settings.unlink()
+    assert lines(checkout)["hooks"].state is State.WARN
+    personal = tmp_path / "config of the client"  # where install --personal --guard writes them
+    personal.mkdir()
+    (personal / "settings.json").write_text(
+        json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "x/debug-spyre/scripts"}]}]}})
+    )
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(personal))
     assert lines(checkout)["hooks"].state is State.OK
     settings.write_text(json.dumps({"disableAllHooks": True}))
     assert "switched off" in lines(checkout)["hooks"].text
@@ -140,7 +151,20 @@ def test_the_cache_folder_needs_no_user_name(monkeypatch):
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.getuid", lambda: 987654321)
-    assert dc.compile_cache().name == "torchinductor_unknown"
+    assert compile_cache(os.environ).name == "torchinductor_uid_987654321"
+
+
+def test_the_cache_folder_is_the_one_that_torch_takes(monkeypatch):
+    """Its own answer, in a process of its own: for this user, for one with a slash in its name, for an unknown uid."""
+    code = "import os, torch._inductor.runtime.cache_dir_utils as c\nprint(c.default_cache_dir())"
+    code += "\nos.getuid = lambda: 987654321\nfor n in ('LOGNAME', 'USER', 'LNAME', 'USERNAME'): os.environ.pop(n, None)\nprint(c.default_cache_dir())"
+    env = {k: v for k, v in os.environ.items() if k != "TORCHINDUCTOR_CACHE_DIR"} | {"LOGNAME": "a/b"}
+    env |= {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+    named, unnamed = done.stdout.split()
+    assert str(compile_cache(env)) == named
+    monkeypatch.setattr("os.getuid", lambda: 987654321)
+    assert str(compile_cache({"PATH": ""})) == unnamed
 
 
 def test_a_symbol_is_found_with_its_line_also_in_the_compiled_part(checkout):

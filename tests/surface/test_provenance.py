@@ -139,6 +139,33 @@ def test_a_checkout_of_another_owner_is_read(tmp_path):
     assert state["head"] and state["dirty"] == 0
 
 
+def test_looking_at_a_checkout_runs_nothing_of_its_own(tmp_path):
+    """It may be another owner's: its settings name programs that git would start as us."""
+    folder, ran = tmp_path / "checkout", tmp_path / "ran"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    git(folder, "commit", "-qm", "one", "--allow-empty")
+    watcher = tmp_path / "watcher"
+    watcher.write_text(f"#!/bin/sh\necho x >> '{ran}'\nprintf '/\\0'\n")
+    watcher.chmod(0o755)
+    git(folder, "config", "core.fsmonitor", str(watcher))
+    (folder / "new.py").write_text("x = 1\n")
+    assert pv.git_state(folder)["dirty"] == 1
+    assert not ran.exists()
+    git(folder, "status")
+    assert ran.exists(), "the trap is none: git did not start it either"
+
+
+def test_the_callers_own_git_variables_do_not_lead_elsewhere(tmp_path, monkeypatch):
+    """Under a hook of git GIT_DIR names the repository that the hook belongs to."""
+    for name in ("here", "elsewhere"):
+        (tmp_path / name).mkdir()
+        git(tmp_path / name, "init", "-q", "-b", name)
+        git(tmp_path / name, "commit", "-qm", name, "--allow-empty")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere/.git"))
+    assert pv.git_state(tmp_path / "here")["branch"] == "here"
+
+
 def test_without_git_the_head_is_still_told(tmp_path, monkeypatch):
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-qm", "one", "--allow-empty")

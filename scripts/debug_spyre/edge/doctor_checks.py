@@ -20,6 +20,7 @@ from typing import Any
 
 from debug_spyre.core.errors import DebugSpyreError
 from debug_spyre.edge.card import CardState, devices, holders
+from debug_spyre.edge.compile_cache import compile_cache
 from debug_spyre.edge.files import make_folder
 from debug_spyre.edge.lock import is_held, lock_path, read_holder
 from debug_spyre.edge.provenance import provenance
@@ -207,7 +208,7 @@ def _hooks(patient: Patient) -> Iterator[Check]:
     from debug_spyre.edge.client_settings import MARK, read_settings
 
     files = [patient.checkout / ".claude/settings.json", patient.checkout / ".claude/settings.local.json"]
-    files.append(Path(os.path.expanduser("~")) / ".claude/settings.json")
+    files.append(Path(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")) / "settings.json")
     ours, off = [], []
     for path in files:
         settings, _ = read_settings(path)
@@ -224,7 +225,10 @@ def _hooks(patient: Patient) -> Iterator[Check]:
         )
     elif not ours:
         yield Check(
-            "hooks", State.WARN, "not in the project's settings: active only while the skill is", "debug-spyre install"
+            "hooks",
+            State.WARN,
+            "not in the project's settings: active only while the skill is",
+            "debug-spyre install --guard",
         )
     elif not shutil.which("python3"):
         yield Check("hooks", State.WARN, "there, but no python3 on PATH to run them", "install python3")
@@ -233,7 +237,7 @@ def _hooks(patient: Patient) -> Iterator[Check]:
 
 
 def _compile_cache(_patient: Patient) -> Iterator[Check]:
-    folder = compile_cache()
+    folder = compile_cache(os.environ)
     if not folder.is_dir():
         yield Check("compile cache", State.OK, f"{folder}, not there yet")
         return
@@ -257,9 +261,8 @@ def _disk(patient: Patient) -> Iterator[Check]:
         there = next((p for p in (folder, *folder.parents) if p.exists()), Path("/"))
         free = shutil.disk_usage(there).free
         state = State.FAIL if free < GIGA // 5 else State.WARN if free < 2 * GIGA else State.OK
-        yield Check(
-            "disk", state, f"{free / GIGA:.1f} GB free for {name}", "" if state is State.OK else "debug-spyre prune"
-        )
+        remedy = "debug-spyre prune --older 30 --dry-run" if folder == logs else f"free space in {folder}"
+        yield Check("disk", state, f"{free / GIGA:.1f} GB free for {name}", "" if state is State.OK else remedy)
 
 
 def _variables(patient: Patient) -> Iterator[Check]:
@@ -274,19 +277,6 @@ def _variables(patient: Patient) -> Iterator[Check]:
 CHECKS: tuple[Callable[[Patient], Iterator[Check]], ...] = (
     _card, _lock, _torch_spyre, _libraries, _git, _logs, _hooks, _compile_cache, _disk, _variables,
 )  # fmt: skip
-
-
-def compile_cache() -> Path:
-    """Where Inductor keeps what it compiled."""
-    given = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    if given:
-        return Path(given)
-    import getpass
-
-    user = "unknown"
-    with suppress(KeyError, OSError):  # a pod's uid may have no name
-        user = getpass.getuser()
-    return Path(tempfile.gettempdir()) / f"torchinductor_{user}"
 
 
 def _size_of(folder: Path) -> tuple[int, int, bool]:

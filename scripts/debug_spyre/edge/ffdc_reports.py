@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from debug_spyre.core.triage.ffdc import NAME, Report, parse
+from debug_spyre.edge.compile_cache import compile_cache
 
 _LARGEST = 4 << 20
 _MOST = 200
@@ -40,14 +39,7 @@ def reports_of(results: Path) -> tuple[Report, ...]:
 
 def reports_folder(env: Mapping[str, str]) -> Path:
     """Where torch-spyre puts its reports: below inductor's cache folder."""
-    root = env.get("TORCHINDUCTOR_CACHE_DIR")
-    if not root:
-        try:
-            user = getpass.getuser()
-        except (KeyError, OSError):
-            user = str(os.getuid())
-        root = str(Path(env.get("TMPDIR") or tempfile.gettempdir()) / f"torchinductor_{user}")
-    return Path(root) / "torch-spyre" / "ffdc_reports"
+    return compile_cache(env) / "torch-spyre" / "ffdc_reports"
 
 
 def _files(folder: Path) -> list[Path]:

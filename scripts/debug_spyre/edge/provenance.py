@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from debug_spyre.core.errors import DebugSpyreError
 from debug_spyre.core.surface.environment import listed_variables
 from debug_spyre.edge.fingerprint import Installed, installed, pinned
 from debug_spyre.edge.interpreter import choose
+from debug_spyre.edge.tree_git import SETTINGS
 
 GIT_SECONDS = 5
 
@@ -33,7 +35,7 @@ def provenance(checkout: Path, python: str | None = None) -> dict[str, Any]:
         "python": python_version(packages),
         "host": {"arch": platform.machine(), "system": platform.system(), "kernel": platform.release()},
         "git": git_state(checkout),
-        "ibm_packages": ibm_packages(packages),
+        "ibm_packages": ibm_packages(),
         "environment": listed_variables(os.environ),
     }
 
@@ -147,16 +149,12 @@ def git_state(folder: Path) -> dict[str, Any]:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-    count = int(environment.get("GIT_CONFIG_COUNT") or 0)
-    environment |= {
-        "GIT_CONFIG_COUNT": str(count + 1),
-        f"GIT_CONFIG_KEY_{count}": "safe.directory",
-        f"GIT_CONFIG_VALUE_{count}": "*",
-    }
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    settings = [word for setting in SETTINGS for word in ("-c", setting)]
     try:
         done = subprocess.run(
-            ["git", "-c", "safe.directory=*", *words],
+            ["git", *settings, *words],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -194,18 +192,9 @@ def python_version(packages: Path | None) -> str | None:
     return packages.parent.name.removeprefix("python") or None
 
 
-_IBM_ASKED: list[dict[str, str] | None] = []
-
-
-def ibm_packages(packages: Path | None) -> dict[str, str] | None:
+@cache
+def ibm_packages() -> dict[str, str] | None:
     """Packages named ibm-* that the system's package database knows, with versions; None where there is no database."""
-    del packages
-    if not _IBM_ASKED:
-        _IBM_ASKED.append(_ask_system())
-    return _IBM_ASKED[0]
-
-
-def _ask_system() -> dict[str, str] | None:
     status = Path("/var/lib/dpkg/status")
     if status.is_file():
         with suppress(OSError):

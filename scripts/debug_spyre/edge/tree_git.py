@@ -13,7 +13,7 @@ from pathlib import Path
 
 from debug_spyre.core.errors import EnvironmentTroubleError
 
-_SETTINGS = (
+SETTINGS = (  # nothing of the repository's own is run
     "safe.directory=*",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -58,7 +58,7 @@ def git(
         "LC_ALL": "C",
         **(env or {}),
     }
-    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    settings = [word for setting in SETTINGS for word in ("-c", setting)]
     try:
         done = subprocess.run(
             ["git", *settings, *words], cwd=checkout, env=surroundings, input=stdin or b"", capture_output=True
