@@ -314,7 +314,8 @@ def test_a_repository_inside_the_checkout_is_not_entered(repository, folder):
     assert (inner / "a.py").read_text() == "2\n"
 
 
-def test_a_killed_revert_goes_on_and_keeps_the_whole_patch(repository, folder):
+@pytest.mark.parametrize("moment", ["before a file", "in a file"])
+def test_a_killed_revert_goes_on_and_keeps_the_whole_patch(repository, folder, moment):
     before, tree = state_of(repository), snapshot(repository, folder)
     experiment(repository)
     patched = tree_digest(repository)
@@ -322,27 +323,31 @@ def test_a_killed_revert_goes_on_and_keeps_the_whole_patch(repository, folder):
         "import os, sys, json\n"
         "from pathlib import Path\n"
         "from debug_spyre.edge import tree_revert\n"
-        "inner, left = tree_revert._write, [3]\n"
+        "owner, name = (tree_revert, '_write') if sys.argv[4] == 'before a file' else (os, 'replace')\n"
+        "inner, left = getattr(owner, name), [3]\n"
         "def dies(*a):\n"
+        "    if name == 'replace' and b'.debug-spyre-' not in os.fsencode(a[0]): return inner(*a)\n"
         "    left[0] -= 1\n"
         "    if not left[0]: os.kill(os.getpid(), 9)\n"
         "    inner(*a)\n"
-        "tree_revert._write = dies\n"
+        "setattr(owner, name, dies)\n"
         "tree_revert.revert(Path(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3]))\n"
     )
     scripts = str(Path(tree_revert.__file__).parents[2])
     ended = subprocess.run(
-        [sys.executable, "-c", code, str(repository), json.dumps(tree), str(folder)],
+        [sys.executable, "-c", code, str(repository), json.dumps(tree), str(folder), moment],
         env={**os.environ, "PYTHONPATH": scripts},
         capture_output=True,
     )
     assert ended.returncode == -9, ended.stderr
     assert state_of(repository) != before
     assert tree_digest(repository) not in {patched, tree["digest"]}
+    assert bool(list(repository.rglob(".debug-spyre-*"))) == (moment == "in a file")
     done = revert(repository, tree, folder)
     assert state_of(repository) == before
     assert done.resumed
     assert done.patched == patched
+    assert not list(repository.rglob(".debug-spyre-*"))
     assert [p.name for p in folder.glob("*.patch")] == ["fix.patch"]
     finish(folder)
     git(repository, "apply", "--whitespace=nowarn", str(done.patch))

@@ -3,6 +3,7 @@
 import json
 import os
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,6 +70,16 @@ def test_repeat_tells_the_deterministic_from_the_wavering(place):
     assert rows["test_it.py::test_steady"] == ["passed"] * 3
     assert rows["test_it.py::test_wavers"] == ["failed", "passed", "failed"]
     assert table(place)["data"]["deterministic"] is False
+
+
+@pytest.mark.parametrize("words", [["--repeat", "2"], ["--alone"]], ids=["repeat", "alone"])
+def test_a_crash_under_an_experiment_is_no_selection_of_nothing(place, words):
+    place.write("test_it.py", "import os\ndef test_dies(): os.kill(os.getpid(), 11)\n")
+    done = place.json("run", *words, "test_it.py")
+    assert done["status_of_process"] == 128 + 11
+    assert done["status"] == "error" and done["valid"]
+    assert not any("nothing was selected" in w for w in done["warnings"])
+    assert done["failures"][0]["kind"] == "crash"
 
 
 def test_a_fresh_cache_is_a_folder_of_its_own(place):

@@ -79,9 +79,9 @@ def _repeat(series: Series, number: int) -> tuple[list[str], dict[str, object], 
     for count in range(number):
         code, evidence = series.part(results=series.run.results if count == 0 else None)
         runs.append(seen_in(evidence))
-        worst = worst if worst > 0 else abs(code) if code else worst
+        worst = max(worst, _as_a_shell_says(code))
     lines, data = series_words.repeated(runs)
-    return lines, data, min(worst, 5)
+    return lines, data, worst
 
 
 def _isolate(series: Series, _number: int) -> tuple[list[str], dict[str, object], int]:
@@ -114,7 +114,12 @@ def _alone(series: Series, _number: int) -> tuple[list[str], dict[str, object], 
             break
         spoilers[nodeid] = _spoilers_of(series, nodeid, order[: order.index(nodeid)], deadline)
     lines, data = series_words.alone_against(matrix, alone, spoilers)
-    return lines, data, min(abs(code), 5)
+    return lines, data, _as_a_shell_says(code)
+
+
+def _as_a_shell_says(code: int) -> int:
+    """128+n for signal n: a crash must not look like one of pytest's own statuses (5: nothing was selected)."""
+    return 128 - code if code < 0 else code
 
 
 def _spoilers_of(series: Series, nodeid: str, before: Sequence[str], deadline: float) -> Spoilers:

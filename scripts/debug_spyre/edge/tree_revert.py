@@ -21,7 +21,7 @@ from debug_spyre.edge.files import write_atomically
 from debug_spyre.edge.tree import START, Change, Start, changes_since, load_start, patch_of
 from debug_spyre.edge.tree_git import git, half_way, head_of, index_entries
 from debug_spyre.edge.tree_patch import BlobStore
-from debug_spyre.edge.tree_scan import EXECUTABLE, LINK, Entry, digest_of, scan
+from debug_spyre.edge.tree_scan import EXECUTABLE, LINK, TEMPORARY, Entry, digest_of, scan
 
 PENDING = "revert-pending.json"
 
@@ -145,6 +145,7 @@ def _put_back(checkout: Path, start: Start, changes: tuple[Change, ...], *, inde
     contents = {c.path: store.read(c.before.sha) for c in changes if c.before and c.before.sha}
     for change in (c for c in changes if c.before is None):
         _remove(checkout, change.path)
+    _sweep({os.path.dirname(os.fsencode(checkout) + b"/" + path) for path in contents})
     for change in changes:
         if change.before is not None:
             _write(checkout, change.path, change.before, contents[change.path])
@@ -170,13 +171,23 @@ def _remove(checkout: Path, path: bytes) -> None:
         folder = os.path.dirname(folder)
 
 
+def _sweep(folders: set[bytes]) -> None:
+    """Take away what reverts of processes that are gone left half written."""
+    for folder in folders:
+        with suppress(OSError):
+            for name in os.listdir(folder):
+                pid = name.removeprefix(TEMPORARY).split(b"-", 1)[0]
+                if name.startswith(TEMPORARY) and pid.isdigit() and not os.path.exists(b"/proc/" + pid):
+                    os.unlink(folder + b"/" + name)
+
+
 def _write(checkout: Path, path: bytes, entry: Entry, data: bytes) -> None:
     place = os.fsencode(checkout) + b"/" + path
     folder = os.path.dirname(place)
     temporary = None
     try:
         os.makedirs(folder, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=b".debug-spyre-", dir=folder)
+        descriptor, temporary = tempfile.mkstemp(prefix=b"%s%d-" % (TEMPORARY, os.getpid()), dir=folder)
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data if entry.mode != LINK else b"")
             os.fchmod(stream.fileno(), _permissions(place, executable=entry.mode == EXECUTABLE))

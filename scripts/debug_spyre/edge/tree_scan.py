@@ -20,6 +20,7 @@ FILE, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 MOST_BYTES = 64 * 1024 * 1024  # a larger untracked file (weights, dumps) is neither kept nor put back
 _MADE_BY_TOOLS = {b"__pycache__", b".pytest_cache", b".hypothesis", b".mypy_cache", b".ruff_cache", b".venv", b"venv"}
 _OF_THE_CLIENT = (b".claude/", b".bob/")
+TEMPORARY = b".debug-spyre-"  # what a revert that was killed may leave beside the file that it wrote
 _CODE = (b".py", b".pyi", b".toml", b".ini", b".cfg", b".cpp", b".h", b".hpp")
 
 
@@ -129,7 +130,7 @@ def _own_folders(checkout: Path) -> tuple[bytes, ...]:
 
 
 def _is_the_users(path: bytes, own: tuple[bytes, ...]) -> bool:
-    if path.endswith(b"/") or path.startswith((*_OF_THE_CLIENT, *own)):
+    if path.endswith(b"/") or path.startswith((*_OF_THE_CLIENT, *own)) or os.path.basename(path).startswith(TEMPORARY):
         return False
     return not _MADE_BY_TOOLS & set(path.split(b"/")) and not path.endswith((b".pyc", b".pyo"))
 
