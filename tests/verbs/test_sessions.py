@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,8 +140,101 @@ def test_save_takes_stdin_and_never_overwrites_by_accident(ds):
     ds("save", "empty.py", stdin="", status=64)
 
 
+@pytest.mark.parametrize("name", ["mine.txt", "runs", "fix.patch"])
+def test_save_never_takes_the_place_of_what_a_run_or_a_revert_wrote(ds, name):
+    """The gate reads the saved patch, the page the outputs: replaced, they'd say what never was."""
+    folder = Path(open_session(ds)["folder"])
+    ds("exec", "--as", "mine", "--", "true")
+    (folder / "fix.patch").write_text("a patch\n")
+    before = sorted((str(p), p.stat().st_size) for p in folder.rglob("*") if p.name != "log.md")
+    ds("save", name, "--replace", stdin="x", status=64)
+    assert sorted((str(p), p.stat().st_size) for p in folder.rglob("*") if p.name != "log.md") == before
+
+
 @pytest.mark.parametrize(
-    "name", ["../up.py", "/abs.py", "journal.jsonl", "baseline.txt", "full-matrix-2.txt", ".hidden", "a/b", "log.md"]
+    "words",
+    [
+        ["summary", "x", "--expect-change", "torch-spyre"],
+        ["next", "x", "--output", "file"],
+        ["finding", "x", "--hypothesis", "1"],
+        ["experiment", "x", "--reference", "a.py:1"],
+        ["finding", "x", "--expect-change", "torch"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_option_that_would_do_nothing_is_refused(ds, words):
+    opened = open_session(ds)
+    journal = Path(opened["folder"]) / "journal.jsonl"
+    before = journal.read_bytes()
+    ds("note", *words, status=64)
+    assert journal.read_bytes() == before
+
+
+def test_the_members_of_a_closed_session_stay_as_they_were_judged(ds):
+    opened = open_session(ds)
+    journal = Path(opened["folder"]) / "journal.jsonl"
+    ds("close", "blocked", "--next", "a person decides about the layout")
+    before = journal.read_bytes()
+    named = ("--session", opened["session"])
+    for words in (["add", "t.py::x", "--reason", "r"], ["drop", OTHER, "--reason", "r"], ["probe", OTHER]):
+        assert "reopen" in ds("cluster", *words, *named, status=1).stderr
+    assert journal.read_bytes() == before
+    assert NODE in ds("cluster", "list", *named).stdout
+
+
+def test_a_status_that_is_no_word_of_ours_is_bad_input_and_no_fault(ds):
+    opened = open_session(ds)
+    journal = Path(opened["folder"]) / "journal.jsonl"
+    event = {"v": 1, "seq": 2, "at": "t", "by": "b", "kind": "session_closed", "status": "finished"}
+    journal.write_text(journal.read_text() + json.dumps(event) + "\n")
+    assert "finished" in ds("status", "--session", opened["session"], status=2).stderr
+    assert "unreadable" in ds("status", "--all").stdout
+
+
+def test_two_logs_of_one_name_are_both_kept(ds, tmp_path):
+    head = "=========================== short test summary info ============================\n"
+    line = head + "FAILED tests/test_a.py::test_{} - RuntimeError: no kernel\n===== 1 failed in 0.10s =====\n"
+    logs = []
+    for number, name in enumerate(("one", "two")):
+        (tmp_path / name).mkdir()
+        logs.append(tmp_path / name / "ci.log")
+        logs[-1].write_text(line.format(number))
+    opened = ds.json("open", "no-kernel", "--cluster", "c1", "--from", *map(str, logs))
+    folder = Path(opened["folder"])
+    assert {p.read_text() for p in folder.glob("source-*")} == {log.read_text() for log in logs}
+    assert all(p.stat().st_mode & 0o777 == 0o600 for p in folder.glob("source-*"))
+
+
+def test_an_opening_that_fails_leaves_nothing(ds, checkout, tmp_path):
+    log = tmp_path / "ci.log"
+    head = "=========================== short test summary info ============================\n"
+    log.write_text(head + "FAILED tests/test_a.py::test_b - RuntimeError: x\n===== 1 failed in 0.10s =====\n")
+    code = (
+        "import sys; from debug_spyre.edge import journal\n"
+        "def full(*a): raise OSError(28, 'No space left on device')\n"
+        "journal.os.write = full\n"
+        "from debug_spyre.cli import main; sys.exit(main(['open', 'x', '--cluster', 'c1', '--from', sys.argv[1]]))"
+    )
+    env = {**ds.env, "PYTHONPATH": str(Path(__file__).parents[2] / "scripts")}
+    done = subprocess.run([sys.executable, "-c", code, str(log)], cwd=checkout, env=env, capture_output=True, text=True)
+    assert done.returncode == 69 and "No space left" in done.stderr
+    assert not list((checkout / ".claude/skills/debug-spyre/logs").glob("debug-*"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../up.py",
+        "/abs.py",
+        "by-hand-1.txt",
+        "source-ci.log",
+        "journal.jsonl",
+        "baseline.txt",
+        "full-matrix-2.txt",
+        ".hidden",
+        "a/b",
+        "log.md",
+    ],
 )
 def test_save_refuses_names_that_are_not_the_session_s_own(ds, name):
     open_session(ds)

@@ -25,14 +25,14 @@ from debug_spyre.core.words import HypothesisStatus, RunStatus, Status
 
 
 class NoSessionError(ValueError):
-    """The journal does not begin with session_opened."""
+    """The events make no session: they don't begin with session_opened, or a word in them is none of ours."""
 
 
 def fold(events: Iterable[ev.Event]) -> Session:
     """The session's state after these events.
 
     Raises:
-        NoSessionError: the first known event is not session_opened.
+        NoSessionError: the first known event is not session_opened, or a status in them is unknown.
     """
     session: Session | None = None
     for event in events:
@@ -42,7 +42,10 @@ def fold(events: Iterable[ev.Event]) -> Session:
             session = _opened(event)
             continue
         step = _STEPS.get(type(event))
-        session = step(session, event) if step else session
+        try:
+            session = step(session, event) if step else session
+        except ValueError as error:
+            raise NoSessionError(f"event {event.seq} ({event.kind}): {error}") from error
         session = replace(session, updated_at=event.at, last_seq=event.seq)
     if session is None:
         raise NoSessionError("the journal is empty")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from debug_spyre.core.events import ArtifactSaved, Event, SessionLinked, Session
 from debug_spyre.core.fold import member_to
 from debug_spyre.core.session import Member
 from debug_spyre.edge import clock, fingerprint, tree
-from debug_spyre.edge.files import sha256_of
+from debug_spyre.edge.files import PRIVATE, sha256_of, write_atomically
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.triages import take_in
 from debug_spyre.edge.workspace import Folder, new_session_folder
@@ -45,10 +46,10 @@ def open_session(checkout: Path, logs: Path, opening: Opening) -> Folder:
     folder = new_session_folder(logs, f"debug-{clock.local_stamp()}-{opening.slug}")
     try:
         events = _first_events(checkout, folder, opening)
+        folder.journal.append_with(lambda _: events)
     except BaseException:
-        _remove_if_empty(folder.path)
+        shutil.rmtree(folder.path, ignore_errors=True)
         raise
-    folder.journal.append_with(lambda _: events)
     return folder
 
 
@@ -87,8 +88,11 @@ def _backend(checkout: Path) -> str | None:
 
 def _keep_log(path: Path, folder: Folder) -> Event:
     target = folder.path / f"source-{path.name}"
-    target.write_bytes(path.read_bytes())
-    target.chmod(0o600)
+    number = 2
+    while target.exists():  # two logs of one name come from two folders
+        target = folder.path / f"source-{number}-{path.name}"
+        number += 1
+    write_atomically(target, path.read_bytes(), mode=PRIVATE)
     return ArtifactSaved(
         path=target.name,
         sha256=sha256_of(target),
@@ -100,12 +104,3 @@ def _keep_log(path: Path, folder: Folder) -> Event:
 def link_sessions(origin: Folder, other: Folder) -> None:
     """Say in `origin` that `other` was carved out of it."""
     origin.journal.append(SessionLinked(stem=other.stem, relation="carved-out"))
-
-
-def _remove_if_empty(folder: Path) -> None:
-    try:
-        for path in sorted(folder.rglob("*"), reverse=True):
-            path.rmdir() if path.is_dir() else path.unlink()
-        folder.rmdir()
-    except OSError:
-        return

@@ -10,6 +10,7 @@ from debug_spyre.core.errors import RefusedError, UsageError
 from debug_spyre.core.events import MemberAdded, MemberRemoved, ProbeChosen
 from debug_spyre.core.evidence import Evidence
 from debug_spyre.core.fold import member_to
+from debug_spyre.core.queue import check_open
 from debug_spyre.core.session import Member, Session
 from debug_spyre.core.words import FULL_MATRIX
 from debug_spyre.edge import opening, page, workspace
@@ -50,6 +51,8 @@ def _arguments(parser: ArgumentParser) -> None:
 def _cluster(args: Namespace) -> int:
     folder = the_session(args)
     session = workspace.load_session(folder)
+    if args.action is not _list:
+        check_open(session)  # a table of a resolved session speaks of these members
     lines, data = args.action(args, folder, session)
     answer(lines, {"session": folder.stem, **data}, as_json=args.json)
     return 0

@@ -11,6 +11,7 @@ from pathlib import Path
 from debug_spyre.core.errors import BadInputError, UsageError
 from debug_spyre.core.events import ArtifactSaved, Event, ExperimentNoted, FindingNoted, NextNoted, SummaryNoted
 from debug_spyre.edge.files import PRIVATE, make_folder, sha256_of, write_atomically
+from debug_spyre.edge.surroundings import BACKEND
 from debug_spyre.edge.workspace import Folder, load_session
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
@@ -19,16 +20,19 @@ from debug_spyre.verbs.verb import Verb
 TAIL_LINES = 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _RESERVED = re.compile(
-    r"journal\.jsonl|log\.md|(full-matrix|baseline|cpu-control|post-fix|post-fix-matrix|r\d+)(-\d+)?\.txt|verbose.*\.log"
+    r"journal\.jsonl|log\.md|(full-matrix|baseline|cpu-control|post-fix|post-fix-matrix|by-hand|r\d+)(-\d+)?\.txt"
+    r"|verbose.*\.log|fix(-\d+)?\.patch|revert-pending\.json|ladder\.json|source-.*"
 )
+_BELONGS = {
+    "expect_change": "finding", "reference": "finding",
+    "command": "experiment", "output": "experiment", "hypothesis": "experiment", "conclusion": "experiment",
+}  # fmt: skip
 
 
 def _note_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", choices=("summary", "finding", "next", "experiment"))
     parser.add_argument("text", nargs="?", help="the text (default: read from stdin)")
-    parser.add_argument(
-        "--expect-change", metavar="WHAT", help="finding: declares an intended change, e.g. torch-spyre"
-    )
+    parser.add_argument("--expect-change", choices=(BACKEND,), help="finding: declares that it is changed on purpose")
     parser.add_argument("--reference", metavar="FILE:LINE", help="finding: where in the source")
     parser.add_argument("--command", metavar="TEXT", help="experiment: what was typed by hand")
     parser.add_argument("--output", metavar="FILE", help="experiment: its output; a copy is kept")
@@ -38,6 +42,13 @@ def _note_arguments(parser: ArgumentParser) -> None:
 
 
 def _note(args: Namespace) -> int:
+    for name, owner in _BELONGS.items():
+        if getattr(args, name) is not None and args.what != owner:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"{option} says something of a note {owner}, not of a {args.what}",
+                next=f"debug-spyre note {owner} 'TEXT' {option} {getattr(args, name)}",
+            )
     folder = the_session(args)
     text = _text(args)
     event: Event
@@ -57,7 +68,7 @@ def _note(args: Namespace) -> int:
 
 
 def _text(args: Namespace) -> str:
-    text = args.text if args.text is not None else sys.stdin.read()
+    text = args.text if args.text is not None else sys.stdin.buffer.read().decode("utf-8", "replace")
     if not text.strip():
         raise UsageError("the note has no text", next=f"debug-spyre note {args.what} 'TEXT'")
     return str(text.strip())
@@ -114,6 +125,8 @@ def _save(args: Namespace) -> int:
     path = _target(folder, args.name)
     if path.exists() and not args.replace:
         raise UsageError(f"{args.name} exists in this session", next=f"debug-spyre save {args.name} --replace")
+    if path.exists() and args.name not in {a.path for a in load_session(folder).artifacts}:
+        raise UsageError(f"{args.name} was not saved here: a run wrote it", next="debug-spyre save OTHER-NAME < FILE")
     data = sys.stdin.buffer.read()
     if not data:
         raise UsageError("nothing came on stdin", next=f"debug-spyre save {args.name} <<'EOF'")
@@ -133,7 +146,7 @@ def _save(args: Namespace) -> int:
 def _target(folder: Folder, name: str) -> Path:
     if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
         raise UsageError(
-            f"{name!r} can't be the name of an artifact: letters, digits, dots and hyphens, no folder, none of the run outputs",
+            f"{name!r} can't be the name of an artifact: letters, digits, dots and hyphens, no folder, none that a run or the session has",
             next="debug-spyre save repro.py < FILE",
         )
     make_folder(folder.path)
