@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import sys
 import tempfile
 import traceback
@@ -16,6 +17,7 @@ from debug_spyre.core.errors import DebugSpyreError, Exit
 from debug_spyre.verbs import table
 
 INTERRUPTED = 130
+_WITH_ACTIONS = frozenset({"hypothesis", "cluster"})
 
 
 class _Parser(ArgumentParser):
@@ -30,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except DebugSpyreError as error:
-        _say(error)
+        _say(error, words)
         return int(error.status)
     except KeyboardInterrupt:
         print("debug-spyre: interrupted", file=sys.stderr)
@@ -64,6 +66,8 @@ def _dispatch(words: list[str]) -> int:
         allow_abbrev=False,
     )
     verb.add_arguments(parser)
+    if verb.words and parser.usage is None:
+        parser.usage = f"{parser.format_usage().removeprefix('usage: ').rstrip()} {verb.words}".replace("%", "%%")
     if verb.rest:
         arguments, unknown = parser.parse_known_args(rest)
         setattr(arguments, verb.rest, [*(getattr(arguments, verb.rest, None) or []), *unknown])
@@ -85,12 +89,22 @@ def help_text() -> str:
     return "\n".join(lines)
 
 
-def _say(error: DebugSpyreError) -> None:
+def _say(error: DebugSpyreError, words: Sequence[str]) -> None:
     print(f"debug-spyre: {error.what}", file=sys.stderr)
     for line in error.details:
         print(line, file=sys.stderr)
     if error.next:
-        print(f"  next: {error.next}", file=sys.stderr)
+        print(f"  next: {_repeated(error.next, words)}", file=sys.stderr)
+
+
+def _repeated(following: str, words: Sequence[str]) -> str:
+    """`debug-spyre VERB MORE` stands for this very call with MORE behind its verb (and its action)."""
+    head, _, more = following.partition("debug-spyre VERB ")
+    if head or not more or not words:
+        return following
+    at = 2 if words[0] in _WITH_ACTIONS and len(words) > 1 else 1
+    rest = [word for n, word in enumerate(words) if word != "--session" and words[n - 1] != "--session"]
+    return f"debug-spyre {shlex.join(rest[:at])} {more}" + (f" {shlex.join(rest[at:])}" if rest[at:] else "")
 
 
 def _report_bug(error: Exception, words: list[str]) -> int:

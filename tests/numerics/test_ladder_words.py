@@ -44,3 +44,11 @@ def test_ten_lines_at_most_name_every_rung():
     lines = ladder_lines(climbed())
     assert len(lines) <= 10
     assert all(any(rung.name in line for line in lines) for rung in RUNGS)
+
+
+def test_a_rung_that_was_left_out_did_not_fail_to_answer():
+    steps = {name: step for name, step in climbed().items() if name in {"as-is", "eager"}}
+    assert conclusion(steps) == "not decided: op-by-op, aot_eager not run"
+    silent = climbed(op_by_op="unknown")
+    del silent["aot_eager"]
+    assert conclusion(silent) == "not decided: op-by-op gave no answer; aot_eager not run"

@@ -148,3 +148,37 @@ def test_a_cut_sweep_says_so(cut):
     found = summary("aten.exp.default", points)
     assert found["complete"] is not cut
     assert any("--resume" in line for line in found["lines"]) is cut
+
+
+def refused(family, label, **more):
+    return {
+        "family": family,
+        "label": label,
+        "wrong": None,
+        "refused": True,
+        "error": "InductorError: no layout",
+        **more,
+    }
+
+
+def test_a_call_that_the_card_refuses_is_swept_for_the_sizes_that_it_refuses():
+    points = [
+        refused("given", "as given"),
+        *(refused("size 0.-1", str(n), size=n) if n % 64 else point for n, point in zip(SIZES, sizes(lambda n: False))),
+        other("neighbour", "aten.exp.default", False),
+        refused("dtype", "float32"),
+    ]
+    found = summary("aten.silu.default", points)
+    assert found["refused"] and not found["wrong"]
+    assert (
+        found["text"] == "aten.silu is refused on the card when the last dimension of argument 0 is no multiple of 64"
+    )
+    assert found["condition"]["value"] == 64
+    assert "types: refused in all 1: float32" in found["lines"]
+    assert "0 wrong" in found["lines"][-1]
+
+
+def test_a_variant_that_is_refused_is_no_refusal_of_the_call():
+    found = summary("aten.mm.default", [other("given", "as given", False), refused("dtype", "float32")])
+    assert not found["refused"]
+    assert "is right at every point that was compared" in found["text"]

@@ -28,9 +28,8 @@ class Condition:
 
 def matrix_command(session: Session) -> str:
     """How the matrix is run once more on the tree as it was at open."""
-    if not session.matrix:
-        return "debug-spyre run --as full-matrix PYTEST-ARGS"
-    return "debug-spyre run --as full-matrix " + " ".join(map(shell_word, session.matrix))
+    words = ("PYTEST-ARGS",) if session.matrix is None else tuple(map(shell_word, session.matrix))
+    return " ".join(("debug-spyre run --as full-matrix", *words))
 
 
 def shell_word(word: str) -> str:

@@ -151,7 +151,7 @@ def same_tests(m: Measured) -> Condition:
 def matrix_complete(m: Measured) -> Condition:
     """There is a wider selection, and it ran to its end before and after."""
     code, before, after = "matrix-complete", m.before_matrix, m.after_matrix
-    if not m.session.matrix and before is None:
+    if m.session.matrix is None and before is None:
         text = "no wider matrix is known, so nothing says that the fix breaks nothing else"
         return Condition(code, UNKNOWN, text, next=matrix_command(m.session))
     if before is None or before.sight is None:

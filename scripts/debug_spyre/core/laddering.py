@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 AS_IS = "as-is"
+UNDECIDED = "not decided"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,10 @@ def conclusion(steps: Mapping[str, Step]) -> str:
             return meaning + changed
     order = ("op-by-op", "eager", "aot_eager")
     if any(seen.get(name) is None for name in order):
-        missing = ", ".join(name for name in order if seen.get(name) is None)
-        return f"not decided: {missing} gave no answer" + changed
+        silent = ", ".join(name for name in order if name in seen and seen[name] is None)
+        left_out = ", ".join(name for name in order if name not in seen)
+        why = [f"{silent} gave no answer"] * bool(silent) + [f"{left_out} not run"] * bool(left_out)
+        return f"{UNDECIDED}: {'; '.join(why)}" + changed
     if seen["op-by-op"]:
         return (
             "it shows op by op: one op's own kernel (or the code itself) is wrong, not the compiled graph; next: shadow"

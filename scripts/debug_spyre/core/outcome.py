@@ -11,6 +11,11 @@ from debug_spyre.core.words import RunStatus
 NO_PYTEST = "there is no pytest in the interpreter that was chosen"
 _RESYNC = re.compile(r"^\s*(?:Uninstalled|Installed) \d+ packages?\b.*$", re.MULTILINE)
 _SPYRE = re.compile(r"^\s*[-+~] torch-spyre.*$", re.MULTILINE)
+_REFUSED = re.compile(
+    r"^ERROR: ((?:file or directory not found|not found|found no collectors for): .{1,300})"
+    r"|^(?:.{1,200}: )?error: (.{1,300})",
+    re.MULTILINE,
+)
 _UNCOUNTED = {RunStatus.INTERRUPTED, RunStatus.LOST, RunStatus.INVALID, RunStatus.BUSY}
 
 
@@ -48,8 +53,15 @@ def judge(ending: Ending, evidence: Evidence | None, *, head: str, tail: str, ha
         return Judged(RunStatus.ERROR, valid=False, warnings=tuple(said))
     nothing = ending.is_pytest and (ending.exit == 5 or (ending.exit == 4 and not (evidence and evidence.tests)))
     if nothing:
-        said.append("no test ran" + (": nothing was selected" if ending.exit == 5 else ""))
+        said.append("no test ran" + (": nothing was selected" if ending.exit == 5 else _refusal(tail)))
     return Judged(status, valid=status not in _UNCOUNTED and not nothing, warnings=tuple(said))
+
+
+def _refusal(tail: str) -> str:
+    """Why pytest would not begin, in its own words."""
+    told = list(dict.fromkeys((m[1] or m[2]).strip() for m in _REFUSED.finditer(tail)))
+    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    return f": {told[0]}{more}" if told else ""
 
 
 def _by_exit(code: int | None, *, is_pytest: bool) -> RunStatus:

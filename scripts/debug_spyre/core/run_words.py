@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from debug_spyre.core.progress import clock
+from debug_spyre.core.triage.digest import short_name
 
 MOST_LINES = 10
 MOST_NAMES = 8
 LINE = 200
+SESSION = "(session)"
 _COUNTS = ("passed", "failed", "errors", "skipped", "xfailed", "xpassed")
 
 
@@ -20,8 +23,7 @@ def says(data: dict[str, Any], *, stem: str, chosen: str | None = None, state: d
     lines += [f"  warning: {_cut(w)}" for w in data["warnings"][:4]]
     lines += [f"  still on the card: {_cut(h)}" for h in data["holders"]]
     table = data.get("table") or []
-    lines += [f"  {_cut(line)}" for line in table] if table else _failing(data)
-    lines += [f"  {_cut(line)}" for line in data.get("digest", [])[: 0 if table else MOST_LINES]]
+    lines += [f"  {_cut(line)}" for line in table] if table else _failing(data, data.get("digest", [])[:MOST_LINES])
     if chosen:
         lines.append(f"python: {_cut(chosen)}")
     lines.append(f"output: {data['output']}")
@@ -60,12 +62,19 @@ def _headline(data: dict[str, Any]) -> str:
     return f"{data['run']}{name}: {data['status']}{count} in {clock(data['seconds'])}{ended}{where}{row}{void}"
 
 
-def _failing(data: dict[str, Any]) -> list[str]:
-    names = list(dict.fromkeys(f["nodeid"] or "(session)" for f in data["failures"]))
-    lines = [f"  FAILED {_cut(name)}" for name in names[:MOST_NAMES]]
+def _failing(data: dict[str, Any], digest: Sequence[str]) -> list[str]:
+    """Each failing test with what the digest says of it below, then what is said of no test."""
+    names = list(dict.fromkeys(f["nodeid"] or SESSION for f in data["failures"]))
+    lines, left = [], list(digest)
+    for name in names[:MOST_NAMES]:
+        head = f"{short_name(None if name == SESSION else name)}: "
+        own = [line for line in left if line.startswith(head)]
+        left = [line for line in left if line not in own]
+        lines.append(f"  FAILED {_cut(name)}")
+        lines += [f"    {_cut(line.removeprefix(head))}" for line in own]
     if len(names) > MOST_NAMES:
         lines.append(f"  ... and {len(names) - MOST_NAMES} more failing; all in the log and in --json")
-    return lines
+    return lines + [f"  {_cut(line)}" for line in left]
 
 
 def _next(data: dict[str, Any], stem: str) -> str | None:
@@ -75,12 +84,12 @@ def _next(data: dict[str, Any], stem: str) -> str | None:
         return "debug-spyre doctor; then repeat the run"
     if data["status"] in {"interrupted", "lost"}:
         return "repeat the run"
+    if any(w.startswith("no test ran") for w in data["warnings"]):
+        return "repeat the run with node ids that exist, as they begin at the checkout's root"
     if data["session"] is None:
-        return "debug-spyre open SLUG starts a session" if data["failures"] else None
+        return "debug-spyre triage, with the same words: it prints clusters to open" if data["failures"] else None
     if data["hypothesis"] is not None:
-        return (
-            f"debug-spyre hypothesis conclude {data['hypothesis']} confirmed|ruled-out|inconclusive --run {data['run']}"
-        )
+        return f"debug-spyre hypothesis conclude {data['hypothesis']} VERDICT 'SENTENCE' --run {data['run']}"
     if data["name"] == "baseline":
         return "debug-spyre hypothesis seed"
     return f"debug-spyre status --session {stem}"

@@ -100,15 +100,18 @@ def dimension_words(group: str) -> str:
 
 
 def summary(op: str, points: Points) -> dict[str, Any]:
-    """{"wrong", "condition", "text", "lines", "right"}: the answer of a sweep."""
+    """{"wrong", "refused", "condition", "text", "lines"}: the answer of a sweep."""
     tried = [p for p in points if p.get("wrong") is not None]
     wrong = [p for p in tried if p["wrong"]]
     refused = [p for p in points if p.get("refused")]
     cut = any(p["family"] == "end" for p in points)
+    refuses = not wrong and any(p["family"] == "given" for p in refused)  # the call itself, not only a variant of it
+    if refuses:
+        points = [{**p, "wrong": True} if p.get("refused") else p for p in points]
     conditions = size_conditions(points)
     condition = conditions[0] if conditions else None
-    text = _text(op, points, condition, bool(wrong))
-    lines = [text, *_surroundings(points)]
+    text = _refusal(op, condition) if refuses else _text(op, points, condition, bool(wrong))
+    lines = [text, *_surroundings(points, "refused" if refuses else "wrong")]
     if refused:
         lines.append(f"refused on the card at {len(refused)} points: {refused[0]['label']}: {refused[0]['error']}")
     fallbacks = sorted({f"{p['family']} {p['label']}" for p in points if p.get("fallback")})
@@ -118,9 +121,16 @@ def summary(op: str, points: Points) -> dict[str, Any]:
     counted = f"{len(tried)} points compared, {len(wrong)} wrong"
     lines.append(counted + ("; stopped at the budget: --resume goes on" if cut else ""))
     return {
-        "op": op, "wrong": bool(wrong), "condition": condition.to_json() if condition and wrong else None, "text": text,
+        "op": op, "wrong": bool(wrong), "refused": refuses, "text": text,
+        "condition": condition.to_json() if condition and (wrong or refuses) else None,
         "conditions": [c.to_json() for c in conditions], "lines": lines, "complete": not cut,
     }  # fmt: skip
+
+
+def _refusal(op: str, condition: Condition | None) -> str:
+    """The card raises where the CPU does not: when."""
+    when = condition.words() if condition else "as it was called; no size was tried"
+    return f"{op.removesuffix('.default')} is refused on the card {when}"
 
 
 def _text(op: str, points: Points, condition: Condition | None, wrong: bool) -> str:
@@ -192,7 +202,7 @@ def _contribution(points: Points) -> str | None:
     return None
 
 
-def _surroundings(points: Points) -> list[str]:
+def _surroundings(points: Points, wrong: str = "wrong") -> list[str]:
     lines = []
     for family, title in (
         ("dims", "dims"),
@@ -208,10 +218,10 @@ def _surroundings(points: Points) -> list[str]:
         bad = [label.split(" of ")[0] for label, is_wrong in answers.items() if is_wrong]
         if not right or not bad:
             lines.append(
-                f"{title}: {'wrong' if bad else 'right'} in all {len(answers)}: {', '.join(answers) if family != 'view' else 'offset, slices, transposed, expanded'}"
+                f"{title}: {wrong if bad else 'right'} in all {len(answers)}: {', '.join(answers) if family != 'view' else 'offset, slices, transposed, expanded'}"
             )
             continue
         parts = [f"right: {', '.join(right)}"] if right else []
-        parts += [f"wrong: {', '.join(bad)}"] if bad else []
+        parts += [f"{wrong}: {', '.join(bad)}"] if bad else []
         lines.append(f"{title}: {'; '.join(parts)}")
     return lines

@@ -16,6 +16,7 @@ from debug_spyre.core.words import RunStatus
 from debug_spyre.edge import processes, settling
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.faults import kept_going
+from debug_spyre.edge.interpreter import first_on_path
 from debug_spyre.edge.lock import Held
 from debug_spyre.edge.progress_line import ResultsReader
 from debug_spyre.edge.pytest_command import child_path
@@ -92,7 +93,10 @@ class Child:
         return started.pid
 
     def _environment(self) -> dict[str, str]:
-        env = {**os.environ, **self.held.environment(), **self.job.env}
+        env = {**os.environ, **self.held.environment()}
+        if self.job.pytest_args is None and self.job.python:
+            env |= first_on_path(self.job.python, env)
+        env |= self.job.env
         env[RUN_ID] = self.job.run
         env[processes.RUN_FOLDER] = str(self.run_folder.path)
         env.setdefault("PYTHONUNBUFFERED", "1")  # stdout and stderr in order, and nothing lost in an abort

@@ -56,7 +56,7 @@ class Examination:
             hypothesis=self.hypothesis,
             timeout=self.timeout,
             wait=self.wait,
-            cwd=Path.cwd(),
+            cwd=Path.cwd() if pytest_args is None else self.place.checkout,  # node ids begin at the root
             python=str(choose(self.place.checkout).python),
         )
         limit = foreground if foreground is not None else foreground_seconds(self.foreground)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def choose(checkout: Path) -> Interpreter:
                 f"DEBUG_SPYRE_PYTHON={told} is no program that can be run", next="unset DEBUG_SPYRE_PYTHON"
             )
         found = os.path.abspath(found)  # the run may begin in another folder
-        return Interpreter((found,), Path(found), "DEBUG_SPYRE_PYTHON")
+        return Interpreter((found,), Path(found), f"{told}, as DEBUG_SPYRE_PYTHON says")
     python = _project_python(checkout)
     if python is not None:
         return _for_project(checkout, python)
@@ -49,6 +50,13 @@ def choose(checkout: Path) -> Interpreter:
         python = Path(active) / "bin/python"
         return Interpreter((str(python),), python, "the active virtual environment; the checkout has no .venv")
     return Interpreter((sys.executable,), Path(sys.executable), "the current interpreter; the checkout has no .venv")
+
+
+def first_on_path(python: str | Path, env: Mapping[str, str]) -> dict[str, str]:
+    """PATH with the interpreter's own folder in front: `python`, `pytest` and `vllm` are those that `run` has."""
+    folder = str(Path(python).parent)
+    rest = [part for part in env.get("PATH", os.defpath).split(os.pathsep) if part != folder]
+    return {"PATH": os.pathsep.join([folder, *rest])}
 
 
 def _project_python(checkout: Path) -> Path | None:

@@ -10,11 +10,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from debug_spyre.core.errors import CardBusyError, Exit, UsageError
+from debug_spyre.core.errors import CardBusyError, DebugSpyreError, Exit, UsageError
 from debug_spyre.edge import card, processes
+from debug_spyre.edge.interpreter import choose, first_on_path
 from debug_spyre.edge.lock import Claim, acquire
 from debug_spyre.edge.recovery import end_orphans
 from debug_spyre.edge.settling import grace_seconds, release_seconds
+from debug_spyre.edge.workspace import find_checkout
 
 
 def run_locked(words: Sequence[str], *, cards: Sequence[str], wait: float | None) -> int:
@@ -54,7 +56,8 @@ def run_locked(words: Sequence[str], *, cards: Sequence[str], wait: float | None
 
 def _run(words: Sequence[str], descriptors: Sequence[int], environment: dict[str, str]) -> int:
     try:
-        child = subprocess.Popen(words, pass_fds=descriptors, env={**os.environ, **environment})
+        env = {**os.environ, **environment, **_path()}
+        child = subprocess.Popen(words, pass_fds=descriptors, env=env)
     except OSError as error:
         raise UsageError(
             f"{words[0]} can't be started: {error.strerror}", next="debug-spyre lock -- COMMAND"
@@ -66,6 +69,14 @@ def _run(words: Sequence[str], descriptors: Sequence[int], environment: dict[str
         except KeyboardInterrupt:  # the terminal told the child too; it ends as it likes
             with suppress(ProcessLookupError):
                 child.send_signal(signal.SIGINT)
+
+
+def _path() -> dict[str, str]:
+    """The checkout's own Python first, where there is a checkout."""
+    try:
+        return first_on_path(choose(find_checkout()).python, os.environ)
+    except DebugSpyreError:
+        return {}
 
 
 def _reap() -> None:

@@ -52,6 +52,33 @@ def pytest_command(
     return tuple(words), overrides
 
 
+def from_root(checkout: Path, args: Sequence[str], here: Path | None = None) -> tuple[str, ...]:
+    """The same selection said from the checkout's root, where every run begins: node ids are what pytest calls them there.
+
+    What is not below `here` (default: the working folder) stays as it is: a node id that one of our answers gave.
+    Without any selection the folder itself is meant, as pytest means it.
+    """
+    root, here = checkout.resolve(), (here or Path.cwd()).resolve()
+    if here == root or not here.is_relative_to(root):
+        return tuple(args)
+
+    def moved(text: str) -> str:
+        path, colons, rest = text.partition("::")
+        return os.path.relpath(here / path, root) + colons + rest if path and (here / path).exists() else text
+
+    words = pytest_words.split(args)
+    selections = [word for word in words if word.option is None]
+    found: list[str] = [] if selections else [os.path.relpath(here, root)]
+    for word in words:
+        if word.option is None:
+            found += [moved(text) for text in word.written]
+        elif word.option in {"--deselect", "--ignore"} and word.value is not None:
+            found.append(f"{word.option}={moved(word.value)}")
+        else:
+            found += word.written
+    return tuple(found)
+
+
 def child_path(env: Mapping[str, str] | None = None) -> dict[str, str]:
     """PYTHONPATH for the test process: our plugins' folder in front of what is there."""
     before = (env or {}).get("PYTHONPATH") or os.environ.get("PYTHONPATH")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -75,9 +76,27 @@ def choose_cluster(triage: KeptTriage, wanted: str) -> dict[str, Any]:
     for cluster in triage.clusters:
         if wanted in (cluster["id"], str(cluster["id"]).removeprefix("c"), cluster["slug"]):
             return cluster
-    listed = tuple(f"  {c['id']}  {c['slug']}  ({len(c['nodeids'])} tests)" for c in triage.clusters)
-    raise UsageError(
-        f"there is no cluster {wanted!r}", details=listed, next=f"debug-spyre open --cluster {len(listed) and 'c1'}"
+    listed = list_clusters(triage)
+    raise UsageError(f"there is no cluster {wanted!r}", details=listed, next="debug-spyre open --cluster c1")
+
+
+def list_clusters(triage: KeptTriage) -> tuple[str, ...]:
+    """The clusters, a line each.
+
+    Raises:
+        UsageError: there are none, so no session can be opened on one.
+    """
+    if not triage.clusters:
+        words = shlex.join(map(str, triage.data.get("pytest_args") or ()))
+        warnings = triage.data.get("evidence", triage.data).get("warnings") or ()
+        raise UsageError(
+            f"the triage that is meant, {triage.folder.path.name} of {words or 'all tests'}, found no cluster",
+            details=tuple(f"  {w}" for w in warnings if "no test ran" in w),
+            next="debug-spyre triage tests",
+        )
+    return tuple(
+        f"  {c['id']}  {c['slug']}  ({len(c['nodeids'])} test{'s' if len(c['nodeids']) != 1 else ''})"
+        for c in triage.clusters
     )
 
 

@@ -86,8 +86,9 @@ def _as_before(step: Step, m: Measured) -> tuple[tuple[str, ...], dict[str, str]
         words = before.run.pytest_args if before else None
         has_all = before is not None and before.sight is not None and set(members) <= set(before.sight.nodeids)
         return (words if words and has_all else members), env
-    words = (before.run.pytest_args if before else None) or m.session.matrix
-    if not words:
+    asked = before.run.pytest_args if before else None
+    words = m.session.matrix if asked is None else asked
+    if words is None:  # no words at all are a matrix too: pytest's own selection
         raise RefusedError(
             "no matrix is known for this session, so a regression could not be seen",
             next="debug-spyre revert, then debug-spyre run --as full-matrix PYTEST-ARGS",

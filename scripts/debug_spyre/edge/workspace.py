@@ -125,7 +125,7 @@ def find_session(logs: Path, *, stem: str | None = None) -> Folder:
         found = exact or [f for f in folders if stem in f.stem]
         if len(found) == 1:
             return found[0]
-        raise _unclear(f"{'no session' if not found else 'several sessions'} fit {stem!r}", found or folders)
+        raise _unclear(f"{'no session fits' if not found else 'several sessions fit'} {stem!r}", found or folders)
     client = os.environ.get("CLAUDE_CODE_SESSION_ID")
     if client:
         own = [f for f in folders if _opened_by_client(f, client)]
@@ -168,11 +168,8 @@ def new_session_folder(logs: Path, stem: str) -> Folder:
 
 def _unclear(what: str, folders: list[Folder]) -> UsageError:
     listed = tuple(f"  {f.stem}" for f in folders[-8:])
-    return UsageError(
-        what,
-        details=listed,
-        next="debug-spyre VERB --session STEM" if folders else "debug-spyre triage, then debug-spyre open SLUG",
-    )
+    following = f"debug-spyre VERB --session {folders[-1].stem}" if folders else "debug-spyre triage"
+    return UsageError(what, details=listed, next=following)
 
 
 def _is_fresh(folder: Folder) -> bool:

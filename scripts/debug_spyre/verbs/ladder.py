@@ -10,13 +10,13 @@ from typing import Any
 
 from debug_spyre.core.errors import Exit, UsageError
 from debug_spyre.core.evidence import Kind
-from debug_spyre.core.laddering import AS_IS, BY_NAME, RUNGS, Rung, Step, conclusion, ladder_lines
+from debug_spyre.core.laddering import AS_IS, BY_NAME, RUNGS, UNDECIDED, Rung, Step, conclusion, ladder_lines
 from debug_spyre.core.words import RunStatus
 from debug_spyre.edge.examining import Examination, add_examining, examination
 from debug_spyre.edge.files import write_atomically
 from debug_spyre.edge.finding_runs import known_ids
 from debug_spyre.edge.jobs import follow, foreground_seconds
-from debug_spyre.edge.pytest_command import pytest_command
+from debug_spyre.edge.pytest_command import from_root, pytest_command
 from debug_spyre.edge.records import RunRecord
 from debug_spyre.edge.run_folder import RUNS, RunFolder
 from debug_spyre.edge.workspace import load_session
@@ -42,7 +42,8 @@ def _run(args: Namespace) -> int:
         raise UsageError("--seconds must be positive", next="debug-spyre ladder NODEID")
     rungs = _rungs(args.rungs)
     work = examination(args, "ladder")
-    words = [word for word in args.words if word != "--"] or _probe(work)
+    given = [word for word in args.words if word != "--"]
+    words = list(from_root(work.place.checkout, given)) if given else _probe(work)
     state = _state(work, words) if args.resume else {"words": words, "runs": {}}
     steps: dict[str, Step] = {}
     began = time.monotonic()
@@ -67,7 +68,7 @@ def _rungs(names: str | None) -> tuple[Rung, ...]:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in BY_NAME]
     if unknown:
-        raise UsageError(f"there is no rung {unknown[0]!r}", next=f"--rungs {','.join(BY_NAME)}")
+        raise UsageError(f"there is no rung {unknown[0]!r}", next=f"debug-spyre ladder --rungs {','.join(BY_NAME)}")
     return tuple(rung for rung in RUNGS if rung.name in wanted or rung.name == AS_IS)
 
 
@@ -119,7 +120,7 @@ def _step(rung: Rung, record: RunRecord) -> Step:
     total = record.evidence.collected if record.evidence else None
     kinds = {f.kind for f in failures}
     first = failures[0] if failures else None
-    detail = (first.pattern or first.error_class or "") if first else ""
+    detail = (first.pattern or first.cause or first.error_class or "") if first else ""
     if record.status is RunStatus.PASSED:
         showed = "passed"
     elif record.status in {RunStatus.INVALID, RunStatus.LOST, RunStatus.INTERRUPTED, RunStatus.BUSY}:
@@ -143,7 +144,7 @@ def _unfinished(work: Examination, state: dict[str, Any], steps: dict[str, Step]
     write_atomically(work.place.folder.path / STATE, json.dumps(state))
     session = f" --session {work.place.folder.stem}"
     lines = [*ladder_lines(steps)[1:], f"stopped before the end of rung {name}"]
-    lines.append(f"  next: debug-spyre ladder --resume{session} {' '.join(state['words'])}")
+    lines.append(f"  next: debug-spyre ladder --resume{session} {shlex.join(state['words'])}")
     answer(lines, {"steps": [s.to_json() for s in steps.values()], "complete": False}, as_json=as_json)
     return int(Exit.RUNNING)
 
@@ -162,8 +163,10 @@ def _say(work: Examination, state: dict[str, Any], steps: dict[str, Step], *, as
     fails = steps[AS_IS].fails
     if fails:
         number = work.hypothesis or "N"
+        said = conclusion(steps)
+        verdict = "inconclusive" if said.startswith(UNDECIDED) else "confirmed"
         lines.append(
-            f"verdict: debug-spyre hypothesis conclude {number} confirmed {shlex.quote(conclusion(steps))} --run {last.run}"
+            f"verdict: debug-spyre hypothesis conclude {number} {verdict} {shlex.quote(said)} --run {last.run}"
         )
     html = work.keep_for(last.run, lines, path, {"conclusion": data["conclusion"]})
     if html:
@@ -178,5 +181,6 @@ VERBS = {
         run=_run,
         example="debug-spyre ladder 'tests/test_rms.py::test_rms[fp16-1024]'",
         rest="words",
+        words="[NODEID ...]",
     )
 }

@@ -37,9 +37,7 @@ def _index(args: Namespace) -> int:
     logs = logs_folder(find_checkout())
     written = page.render_index(logs) if logs.is_dir() else None
     if written is None:
-        raise UsageError(
-            f"there are no sessions: {logs} does not exist", next="debug-spyre triage, then debug-spyre open SLUG"
-        )
+        raise UsageError(f"there are no sessions: {logs} does not exist", next="debug-spyre triage")
     total = len(session_folders(logs))
     answer(f"{written}  ({count(total, 'session')})", {"page": str(written), "sessions": total}, as_json=args.json)
     return 0

@@ -16,7 +16,7 @@ from debug_spyre.edge.finding_runs import RunPlace, find_run, known_ids, run_pla
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.jobs import JobSpec, NeverBegan, follow, foreground_seconds, request_stop, run_job
 from debug_spyre.edge.locked_command import run_locked
-from debug_spyre.edge.pytest_command import check_command, pytest_command
+from debug_spyre.edge.pytest_command import check_command, from_root, pytest_command
 from debug_spyre.edge.records import RunRecord, load_record
 from debug_spyre.edge.recovery import recover
 from debug_spyre.verbs.answer import answer
@@ -99,7 +99,8 @@ def _exec(args: Namespace) -> int:
     words = _after_dashes(args.words, "exec")
     check_command(place.checkout, words)
     spec = _spec(args, place, verb="exec", name=args.name, argv=tuple(words), env=_environment(args.env))
-    return _follow_new(spec, args, place, chosen=None)
+    bare = words[0] in {"python", "python3", "pytest"}
+    return _follow_new(spec, args, place, chosen=choose(place.checkout).why if bare else None)
 
 
 def _spec(
@@ -129,7 +130,7 @@ def _spec(
         cards=args.cards,
         reap=args.reap,
         expect_change=tuple(args.expect_change),
-        cwd=place.checkout if getattr(args, "members", False) else Path.cwd(),  # node ids begin at the root
+        cwd=place.checkout if pytest_args is not None else Path.cwd(),  # node ids begin at the root
         python=str(choose(place.checkout).python),
     )
 
@@ -213,7 +214,7 @@ def _pytest_words(args: Namespace, place: RunPlace) -> list[str]:
         at = words.index("--")  # what follows is pytest's, also where we have an option of that name
         words = words[:at] + words[at + 1 :]
     if not args.members:
-        return words
+        return list(from_root(place.checkout, words))
     members = place.members()
     if not members:
         raise UsageError("there is no session here whose members could be run", next="debug-spyre open SLUG")
@@ -252,9 +253,15 @@ def _row(number: int | None, place: RunPlace) -> int | None:
 
 
 VERBS = {
-    "run": Verb(_add_run, _run, "debug-spyre run --as baseline 'tests/test_rms.py::test_rms[fp16-1024]'", rest="words"),
-    "exec": Verb(_add_exec, _exec, "debug-spyre exec --as cpu-control -- python repro.py", rest="words"),
+    "run": Verb(
+        _add_run,
+        _run,
+        "debug-spyre run --as baseline 'tests/test_rms.py::test_rms[fp16-1024]'",
+        "words",
+        "[PYTEST-ARGS]",
+    ),
+    "exec": Verb(_add_exec, _exec, "debug-spyre exec --as cpu-control -- python repro.py", "words", "-- COMMAND"),
     "wait": Verb(_add_wait_verb, _wait, "debug-spyre wait r3 --foreground 570"),
     "stop": Verb(_add_stop, _stop, "debug-spyre stop r3"),
-    "lock": Verb(_add_lock, _lock, "debug-spyre lock -- python probe.py", rest="words"),
+    "lock": Verb(_add_lock, _lock, "debug-spyre lock -- python probe.py", "words", "[-- COMMAND]"),
 }

@@ -57,8 +57,9 @@ def _open(args: Namespace) -> int:
         f"session {folder.stem}: {len(plan.members)} member(s), probe {plan.probe}",
     ]
     lines += [_say_similar(s) for s in alike[:3]]
+    named = f"--session {folder.stem} " if live else ""
     lines.append(
-        f"next: debug-spyre run --as baseline {shlex.quote(plan.probe)}"
+        f"next: debug-spyre run {named}--as baseline {shlex.quote(plan.probe)}"
         if plan.probe
         else "next: debug-spyre cluster probe NODEID"
     )
@@ -75,11 +76,11 @@ def _plan(args: Namespace, logs: Path, checkout: Path) -> opening.Opening:
     triage = find_triage(logs, args.triage)
     wanted = args.cluster or args.slug or "c1"
     cluster = choose_cluster(triage, wanted) if args.cluster or not args.slug else _by_slug(triage.clusters, args.slug)
-    matrix = triage.data.get("pytest_args")
+    matrix = args.matrix or triage.data.get("pytest_args")
     return _plan_from_cluster(
         args,
         cluster,
-        matrix=tuple(args.matrix or matrix or ()) or None,
+        matrix=None if matrix is None else tuple(matrix),
         source=str(triage.folder.path),
         runs_from=triage.folder,
     )

@@ -15,7 +15,7 @@ from debug_spyre.edge.examining import Examination, add_examining, examination, 
 from debug_spyre.edge.finding_runs import find_run, known_ids
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.kept import all_evidence
-from debug_spyre.edge.pytest_command import child_path, pytest_command
+from debug_spyre.edge.pytest_command import child_path, from_root, pytest_command
 from debug_spyre.edge.records import RunRecord, load_record
 from debug_spyre.edge.workspace import load_session
 from debug_spyre.verbs.answer import answer
@@ -44,8 +44,8 @@ def _run(args: Namespace) -> int:
         run, place = find_run(args.run, session=args.session)
         return _ended(replace(work, place=place), load_record(run), as_json=args.json)
     words = [word for word in args.words if word != "--"]
-    if not words and not args.script:
-        words = _probe(work)
+    if not args.script:
+        words = list(from_root(work.place.checkout, words)) if words else _probe(work)
     settings = {
         "only": args.only, "skip": args.skip, "max_elements": args.max_elements, "golden": args.golden,
         "root": str(work.place.checkout),
@@ -89,7 +89,8 @@ def _script(work: Examination, script: str, words: list[str], env: dict[str, str
 
 def _say(work: Examination, record: RunRecord, report: dict[str, Any], *, as_json: bool) -> int:
     suspect = report.get("suspect")
-    lines = shadow_lines(report, _failing_before(work, record))
+    lines = [f"warning: {w}" for w in record.warnings[:2]] if not record.valid else []
+    lines += shadow_lines(report, _failing_before(work, record))
     lines.append(
         f"suspect saved: next: debug-spyre sweep --suspect {record.id}"
         if suspect
@@ -103,6 +104,8 @@ def _say(work: Examination, record: RunRecord, report: dict[str, Any], *, as_jso
     if html:
         lines.append(f"log: {html}")
     answer(lines, {**report, "run": record.id, "lines": lines}, as_json=as_json)
+    if not record.valid:  # no test ran, say: nothing was asked, so nothing is answered
+        return record.exit_status() or int(Exit.BAD_INPUT)
     return int(Exit.NO if suspect else Exit.YES)
 
 
@@ -124,5 +127,6 @@ VERBS = {
         run=_run,
         example="debug-spyre shadow 'tests/test_rms.py::test_rms[fp16-1024]'",
         rest="words",
+        words="[NODEID ...]",
     )
 }

@@ -88,8 +88,9 @@ def _ended(work: Examination, record: RunRecord, *, as_json: bool) -> int:
     write_atomically(report, json.dumps({"schema": 1, **data}, ensure_ascii=False))
     lines = [*found["lines"]]
     if record.status != RunStatus.PASSED and record.exit:
-        lines.append(f"the sweep ended early ({record.status.value}, exit {record.exit}): {record.output}")
-    if found["wrong"]:
+        lines.append(f"the sweep ended early ({record.status.value}, exit {record.exit}): {_last_words(record)}")
+        lines.append(f"output: {record.output}")
+    if found["wrong"] or found["refused"]:
         number = work.hypothesis or "N"
         lines.append(
             f"verdict: debug-spyre hypothesis conclude {number} confirmed {shlex.quote(found['text'])} --run {record.id}"
@@ -98,7 +99,19 @@ def _ended(work: Examination, record: RunRecord, *, as_json: bool) -> int:
     if page:
         lines.append(f"log: {page}")
     answer(lines, {**data, "run": record.id}, as_json=as_json)
-    return int(Exit.NO if found["wrong"] else Exit.YES)
+    if record.exit and all(p.get("wrong") is None for p in points):
+        return int(Exit.BAD_INPUT)
+    return int(Exit.NO if found["wrong"] or found["refused"] else Exit.YES)
+
+
+def _last_words(record: RunRecord) -> str:
+    """The last line that it printed: the error of a traceback."""
+    try:
+        lines = Path(record.output).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return "its output can't be read"
+    said = [line.strip() for line in lines if line.strip()]
+    return said[-1][:200] if said else "without a word"
 
 
 def _request_of(record: RunRecord) -> str:

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 class Verb:
     """One verb. `run` prints the answer on stdout and returns the exit status.
 
-    `rest` names the attribute that takes every word not known to the parser (pytest's arguments), if any.
+    `rest` names the attribute that takes every word not known to the parser (pytest's arguments), if any;
+    `words` shows them in the usage line.
     """
 
     add_arguments: Callable[[ArgumentParser], None]
     run: Callable[[Namespace], int]
     example: str
     rest: str | None = None
+    words: str = ""

@@ -13,7 +13,7 @@ def digest(evidence: Evidence, *, most: int = 10) -> tuple[str, ...]:
     lines = [_end(evidence)] if not evidence.complete else []
     lines += [line for failure in evidence.failures[: most * 2] for line in say_failure(failure)]
     lines += [say_fallback(f) for f in sorted(evidence.fallbacks, key=lambda f: f.accepted is not None)]
-    lines = list(dict.fromkeys(_cut(line) for line in lines if line))
+    lines = list(dict.fromkeys(_cut(line, 2 * _LONGEST) for line in lines if line))
     if len(lines) > most:
         left = len(lines) - most + 1
         lines = [*lines[: most - 1], f"... {left} more lines in the evidence"]
@@ -22,7 +22,7 @@ def digest(evidence: Evidence, *, most: int = 10) -> tuple[str, ...]:
 
 def say_failure(failure: Failure) -> list[str]:
     """One failure's numbers and innermost frame."""
-    name = _short(failure.nodeid)
+    name = short_name(failure.nodeid)
     if failure.kind is Kind.MISMATCH:
         parts = []
         if failure.mismatched is not None and failure.total:
@@ -38,12 +38,12 @@ def say_failure(failure: Failure) -> list[str]:
             parts.append(failure.severity.value)
         if failure.pattern:
             parts.append(f"pattern: {failure.pattern}")
-        return [f"{name}: {', '.join(parts)}"]
+        return [f"{name}: {_cut(', '.join(parts))}"]
     head = failure.inner_class or failure.error_class or failure.kind.value
     text = in_words((failure.cause or failure.message or "").split("\n", 1)[0])
     said = text if text.startswith(head) else f"{head}: {text}" if text else head
-    frame = failure.backend_frame or failure.innermost_frame
-    return [f"{name}: {said[:140]}" + (f" at {frame}" if frame else "")]
+    frame = (failure.backend_frame or failure.innermost_frame or "").rpartition("/site-packages/")[2]
+    return [f"{name}: {_cut(said, 140)}" + (f" at {frame}" if frame else "")]
 
 
 def say_fallback(fallback: Fallback) -> str:
@@ -58,9 +58,11 @@ def _end(evidence: Evidence) -> str:
     return f"ended without pytest's summary{signal}"
 
 
-def _short(nodeid: str | None) -> str:
-    return nodeid.rsplit("/", 1)[-1] if nodeid else "session"
+def short_name(nodeid: str | None) -> str:
+    """A node id without its folders, as the digest names it."""
+    file, colons, test = (nodeid or "session").partition("::")
+    return file.rsplit("/", 1)[-1] + colons + test
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+def _cut(line: str, longest: int = _LONGEST) -> str:
+    return line if len(line) <= longest else f"{line[: longest - 3]}..."
