@@ -356,3 +356,48 @@ def test_a_torn_last_line_is_dropped_and_the_next_verb_goes_on(place):
     assert place.run("hypothesis", "add", "h", "--test", "c")[0] == 0
     assert Journal(place.folder.path).read().torn is None
     assert place.session.hypotheses[0].text == "h"
+
+
+def test_a_row_whose_test_is_to_look_an_op_up_can_be_concluded(place, monkeypatch, tmp_path):
+    package = tmp_path / "torch_spyre"
+    (package / "ops").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    place.tell(with_baseline())
+    place.run("hypothesis", "add", "aten.mm has no kernel", "--test", "debug-spyre op aten.mm")
+    place.run("hypothesis", "start", "1")
+    assert "aten.mm" in place.run("op", "aten.mm", "--package", package)[1]
+    status, out, err = place.run("hypothesis", "conclude", "1", "ruled-out", "it has one")
+    assert status == 0, err
+    assert place.session.reports[-1].verb == "op" and place.session.reports[-1].hypothesis == 1
+    before = place.folder.journal.path.read_bytes()
+    place.run("op", "aten.mm", "--package", package)
+    assert place.folder.journal.path.read_bytes() == before, "no row is in progress: nothing to keep"
+
+
+def test_the_list_of_rows_shows_them_whole_and_status_a_command_that_can_be_pasted(place):
+    long = (
+        "a view whose stride the backend does not honour is read in the order of its storage, row by row, until the end"
+    )
+    place.tell(with_baseline())
+    for text in (long, "b", "c"):
+        place.run("hypothesis", "add", text, "--test", "debug-spyre shadow 't::a[x (1)]'")
+    assert long in place.run("hypothesis", "list")[1]
+    out = place.run("status")[1]
+    assert "\nnext: debug-spyre hypothesis start 1\n" in out
+    ran(place)  # a run that tests no row is said, and hides nothing
+    out = place.run("status")[1]
+    assert "belong to no hypothesis" in out and "\nnext: debug-spyre hypothesis start 1\n" in out
+
+
+def test_rows_that_came_later_are_not_the_only_ones(place):
+    place.tell(with_baseline())
+    assert "the only one" in place.run("hypothesis", "add", "a", "--test", "c")[1]
+    place.run("hypothesis", "drop", "1", "no longer plausible")
+    assert "the only one" not in place.run("hypothesis", "add", "b", "--test", "c")[1]
+
+
+def test_the_hand_over_that_a_blocked_session_proposes_names_the_session(place):
+    place.tell(with_baseline())
+    status, out, _ = place.run("close", "blocked", "--next", "torch-spyre team: a kernel for aten.mm")
+    assert status == 0
+    assert f"next: debug-spyre escalate --session {place.folder.stem}" in out

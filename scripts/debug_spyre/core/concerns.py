@@ -23,6 +23,9 @@ class Concern:
     next: str
 
 
+ASIDE = frozenset({"stale-summary", "unattributed"})  # work goes on beside them
+
+
 def concerns(session: Session, evidence: Mapping[str, Evidence]) -> tuple[Concern, ...]:
     """All concerns of a session that is being worked on, the most pressing first."""
     if session.status is not Status.INVESTIGATING:
@@ -102,7 +105,7 @@ def _unattributed(session: Session) -> Concern | None:
     if not runs:
         return None
     text = f"{len(runs)} run(s) belong to no hypothesis: {', '.join(runs[:5])}"
-    return Concern("unattributed", text, "debug-spyre hypothesis start N 'COMMAND' before the next run")
+    return Concern("unattributed", text, "debug-spyre hypothesis start, before the next run")
 
 
 def _few_rows(session: Session) -> Concern | None:

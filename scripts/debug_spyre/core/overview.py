@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from debug_spyre.core.concerns import concerns
+from debug_spyre.core.concerns import ASIDE, concerns
 from debug_spyre.core.evidence import Evidence
 from debug_spyre.core.queue import in_order
+from debug_spyre.core.queue_words import following
 from debug_spyre.core.session import Run, Session
 from debug_spyre.core.words import BASELINE, HypothesisStatus, Status
 
@@ -37,7 +38,7 @@ def overview(session: Session, evidence: Mapping[str, Evidence], *, page: str, g
     found = concerns(session, evidence)
     for concern in found[:3]:
         lines += [clip(f"! {concern.text}"), f"  next: {concern.next}"]
-    if not found:
+    if all(concern.code in ASIDE for concern in found):
         lines += _next(session)
     if gate:
         lines.append(gate)
@@ -114,5 +115,5 @@ def _next(session: Session) -> list[str]:
         ]
     if session.queued:
         first = in_order(session.queued)[0]
-        return [clip(f"next: debug-spyre hypothesis start {first.number}   ({first.test})")]
-    return ["next: debug-spyre validate"]
+        return [f"next: debug-spyre hypothesis start {first.number}", clip(f"      which says to run: {first.test}")]
+    return [following(session)[-1].strip()]

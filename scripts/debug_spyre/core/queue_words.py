@@ -43,17 +43,21 @@ def following(session: Session) -> list[str]:
         return [f"  next: debug-spyre hypothesis start {first_in_rank(session)}"]
     if not session.hypotheses:
         return ["  next: debug-spyre hypothesis seed"]
-    judged = session.validation is not None
-    return ["  next: debug-spyre close resolved --check" if judged else "  next: debug-spyre validate"]
+    if session.validation is not None:
+        return ["  next: debug-spyre close resolved --check"]
+    return [
+        "no row is left: with a fix in the tree validate it, without one repro the bug and close blocked",
+        "  next: debug-spyre validate",
+    ]
 
 
-def say_row(row: Hypothesis) -> str:
+def say_row(row: Hypothesis, width: int = 3 * WIDTH) -> str:
     """One row in one line."""
     if row.is_concluded:
-        return clip(f"{row.number:>3} {row.status}: {row.text} -- {row.outcome}")
+        return clip(f"{row.number:>3} {row.status}: {row.text} -- {row.outcome}", width)
     cost = "?" if row.cost_seconds is None else f"{row.cost_seconds:g} s"
     mark = "> " if row.status is HypothesisStatus.IN_PROGRESS else ""
-    return clip(f"{row.number:>3} {mark}{row.confidence}, {row.test_class}, {cost}: {row.text}")
+    return clip(f"{row.number:>3} {mark}{row.confidence}, {row.test_class}, {cost}: {row.text}", width)
 
 
 def say_seed(seed: Seed) -> str:
@@ -67,7 +71,7 @@ def say_seeded(session: Session, added: int) -> list[str]:
     if not added:
         return ["nothing new: the queue has what the evidence supports", *following(session)]
     rows = queue.in_order(session.queued)
-    lines = [f"{added} rows queued, in this order:", *(clip(say_row(row), 68) for row in rows[:5])]
+    lines = [f"{added} rows queued, in this order:", *(say_row(row, WIDTH) for row in rows[:5])]
     if len(rows) > 5:
         lines.append(f"    and {len(rows) - 5} more (debug-spyre hypothesis list)")
     return [*lines, *following(session)]
@@ -77,7 +81,9 @@ def place_in_rank(session: Session, row: Hypothesis) -> str:
     """Where a new row stands among the queued ones."""
     rows = queue.in_order(session.queued)
     at = [r.number for r in rows].index(row.number) + 1
-    return f"  {at} of {len(rows)} in rank" if len(rows) > 1 else "  it is the only one: write down the others too"
+    if len(session.hypotheses) == 1:
+        return "  it is the only one: write down the others too"
+    return f"  {at} of {len(rows)} in rank"
 
 
 def seed_event(seed: Seed, number: int) -> HypothesisAdded:

@@ -165,8 +165,10 @@ def _says_closed(session: Session, gate: Gate, wanted: Status, claim: Claim) -> 
     lines += [f"  set aside by a person: {x.code}: {x.override}" for x in gate.overridden]
     if claim.approved:
         lines.append("  the patch stays in the tree, approved")
-    if claim.workaround or wanted is Status.BLOCKED:
-        lines.append("  next: debug-spyre escalate")
+    if (claim.workaround or wanted is Status.BLOCKED) and _bundle(session) is None:
+        lines.append(
+            f"  next: debug-spyre escalate --session {session.stem}"
+        )  # a closed session is not the current one
     if wanted is Status.BLOCKED and nothing_explains(session):
         lines.insert(1, "  every row was tested and none explains it: the next tier is named")
     return lines
@@ -204,7 +206,7 @@ def _reopen_arguments(parser: ArgumentParser) -> None:
 def _reopen(args: Namespace) -> int:
     folder = the_session(args)
     if not args.reason.strip():
-        raise UsageError("a session is reopened with a reason", next="debug-spyre reopen REASON")
+        raise UsageError("a session is reopened with a reason", next="debug-spyre reopen 'REASON'")
 
     def events(known: tuple[ev.Event, ...]) -> Iterable[ev.Event]:
         session = fold(known)

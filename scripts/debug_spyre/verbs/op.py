@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from debug_spyre.edge.surface_files import Found, cache_folders, find_package, l
 from debug_spyre.edge.workspace import find_checkout, logs_folder
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
+
+MOST_LINES = 10
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -65,7 +68,23 @@ def _run(args: Namespace) -> int:
     for text in surface.warnings[:5]:
         warn(text)
     answer(lines, data, as_json=args.json)
+    if lines and checkout is not None:
+        _keep_for_row(lines, checkout, args.session)
     return int(Exit.NO if suggestions or any(a.missing_overload for a in answers) else Exit.YES)
+
+
+def _keep_for_row(lines: list[str], checkout: Path, stem: str | None) -> None:
+    """A row may be tested by looking an op up: the answer stands in the log, under the row in progress."""
+    from debug_spyre.core.events import ReportMade
+    from debug_spyre.edge import page
+    from debug_spyre.edge.workspace import find_session, load_session
+
+    with suppress(DebugSpyreError):
+        folder = find_session(logs_folder(checkout), stem=stem)
+        row = load_session(folder).in_progress
+        if row is not None:
+            folder.journal.append(ReportMade(verb="op", lines=tuple(lines[:MOST_LINES]), hypothesis=row.number))
+            page.render(folder)
 
 
 def _fallen(args: Namespace, checkout: Path | None, index: Index, *, only: list[OpName]) -> dict[OpName, int]:

@@ -72,7 +72,7 @@ def _validate(args: Namespace) -> int:
             if step is None:
                 break
             if step.name != POST_FIX:
-                warn(f"next: {step.why}")
+                warn(f"now: {step.why}")
             record = run_job(job_for(step, m, folder, limits), foreground=_left(deadline))
         early = _ended_early(record, folder, args)
         if early is not None:
