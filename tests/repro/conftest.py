@@ -11,6 +11,7 @@ import pytest
 from debug_spyre.core.events import SessionOpened
 from debug_spyre.edge.workspace import new_session_folder
 
+sys.path.insert(0, str(Path(__file__).parent))  # drawn_repros
 COMMAND = Path(__file__).parents[2] / "scripts/debug-spyre"
 
 
@@ -43,9 +44,9 @@ def session(tmp_path):
             stem=folder.stem,
             slug="x",
             symptom="s",
-            members=({"nodeid": "t.py::a"},),
+            members=({"nodeid": "test_it.py::test_it"},),
             checkout=str(checkout),
-            probe="t.py::a",
+            probe="test_it.py::test_it",
         )
     )
     return checkout, folder

@@ -1,14 +1,17 @@
 """From a call to the smallest proved script, on the simulated card, the fault's parameters drawn at test time."""
 
+import json
 import os
 import random
 import re
 import subprocess
 import sys
+from pathlib import Path
 
+import drawn_repros
 import pytest
 
-from debug_spyre.core.repro.call import Call, Tensor
+from debug_spyre.core.repro.call import Call, Program, Tensor
 from debug_spyre.core.repro.fingerprint import of_answer
 from debug_spyre.core.repro.script import MOST_LINES, Fault, count_lines, script
 from debug_spyre.edge.shrinking import Shrinking
@@ -21,20 +24,45 @@ DRAWS = int(2 * float(os.environ.get("DEBUG_SPYRE_FUZZ", "1")))
 def search(session, call):
     checkout, folder = session
     trials = Trials(folder, checkout, runs=40, seconds=280)
-    found = of_answer(trials.evaluate([script(call, Fault())])[0])
+    found = of_answer(trials.evaluate([script(Program(call), Fault())])[0])
     assert found is not None, "the fault does not show"
-    shrinking = Shrinking(trials, found.fault(), call)
+    shrinking = Shrinking(trials, found.fault(), Program(call))
     shrinking.run()
     assert not shrinking.spent
     return shrinking
 
 
 CALLS = {
-    "mean": (Call("aten.mean.dim", (Tensor((8, 640)), (-1,), True)), lambda c: c.args[0].shape[1]),
-    "sum.dim_IntList": (Call("aten.sum.dim_IntList", (Tensor((8, 640)), (-1,), True)), lambda c: c.args[0].shape[1]),
-    "amax": (Call("aten.amax.default", (Tensor((8, 640)), (-1,))), lambda c: c.args[0].shape[1]),
-    "mm": (Call("aten.mm.default", (Tensor((8, 640)), Tensor((640, 6)))), lambda c: c.args[0].shape[1]),
+    "mean": (Call("aten.mean.dim", (Tensor((8, 640)), (-1,), True)), lambda c: c.args[0].shape[-1]),
+    "sum.dim_IntList": (Call("aten.sum.dim_IntList", (Tensor((8, 640)), (-1,), True)), lambda c: c.args[0].shape[-1]),
+    "amax": (Call("aten.amax.default", (Tensor((8, 640)), (-1,))), lambda c: c.args[0].shape[-1]),
+    "mm": (Call("aten.mm.default", (Tensor((8, 640)), Tensor((640, 6)))), lambda c: c.args[0].shape[-1]),
 }
+
+
+@pytest.fixture(scope="module")
+def draws():
+    """One line for each kind of fault and draw, all drawn in one process."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", drawn_repros.__file__, str(max(1, DRAWS // 2)), "0"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("kind", sorted(drawn_repros.CASES))
+def test_every_kind_of_fault_becomes_a_verified_script_of_the_smallest_size(draws, kind):
+    lines = [line for line in draws.splitlines() if line.startswith(f"{kind} ")]
+    assert lines
+    assert all(" fine " in line and " NOT FINE " not in line for line in lines), draws
+
+
+def test_no_numeric_or_compile_fault_of_the_card_is_left_out():
+    from torch_spyre.faults import copies, refusals, results
+
+    assert {f.name for module in (results, copies, refusals) for f in module.FAULTS} == set(drawn_repros.CASES)
 
 
 @pytest.mark.parametrize("draw", range(DRAWS))
@@ -44,8 +72,8 @@ def test_the_smallest_failing_size_is_the_fault_s_own_threshold(card, session, d
     card(f"partial_reduction:op={op}:width={width}:keep={keep}")
     call, size_of = CALLS[op]
     shrinking = search(session, call)
-    assert size_of(shrinking.call) == width + 1, (op, width, keep, shrinking.thresholds)
-    text = shrinking.text(shrinking.call)
+    assert size_of(shrinking.program.call) == width + 1, (op, width, keep, shrinking.thresholds)
+    text = shrinking.text(shrinking.program)
     assert count_lines(text) <= MOST_LINES
     assert any(f"fails from {width + 1} " in words for words in shrinking.thresholds.values()) or width + 1 == 1
 
@@ -57,7 +85,7 @@ def test_a_layout_that_is_refused_becomes_a_small_script_with_its_condition(card
     card(f"layout_shape:op=exp:over={over}")
     shrinking = search(session, Call("aten.exp.default", (Tensor((4, 512)),)))
     assert shrinking.fault.words
-    assert shrinking.call.args[0].shape == (1, over + 1)
+    assert shrinking.program.call.args[0].shape == (over + 1,)
 
 
 def test_a_proved_script_runs_elsewhere_with_torch_and_the_backend_only(card, ds, tmp_path):
@@ -70,9 +98,9 @@ def test_a_proved_script_runs_elsewhere_with_torch_and_the_backend_only(card, ds
     other.write_bytes(open(found["script"], "rb").read())
     assert subprocess.run([sys.executable, other], cwd=other.parent, capture_output=True).returncode == 0
     os.environ.pop("SPYRE_SIM_FAULTS")
-    assert subprocess.run([sys.executable, other], cwd=other.parent, capture_output=True).returncode == 1
+    assert subprocess.run([sys.executable, other], cwd=other.parent, capture_output=True).returncode == 3
     text = other.read_text()
-    assert re.search(r"torch\.(ones|randn|zeros)\(1, 71", text), text
+    assert re.search(r"torch\.(ones|randn|zeros)\(71,", text), text
 
 
 def test_a_repro_that_does_not_show_is_kept_as_a_negative_result_and_says_so(card, ds, session):
@@ -87,7 +115,7 @@ def test_a_script_that_hangs_ends_with_the_card_free(card, ds, session, monkeypa
     monkeypatch.setattr("debug_spyre.edge.trials.BATCH_SECONDS", 8.0)
     checkout, folder = session
     trials = Trials(folder, checkout, runs=1, seconds=60)
-    answer = trials.evaluate([script(CALLS["mean"][0], Fault())])[0]
+    answer = trials.evaluate([script(Program(CALLS["mean"][0]), Fault())])[0]
     assert "crash" in answer
     assert "timeout" in answer["crash"]
     card("")
@@ -126,3 +154,70 @@ def test_bad_words_are_said_and_nothing_is_run(card, ds, session, words):
     done = ds("repro", *words, status=64)
     assert "next: " in done.stderr
     assert not (session[1].path / "runs").exists()
+
+
+def test_what_ran_before_in_a_process_does_not_reach_an_isolated_script(card, session):
+    card("history:op=mul:trigger=exp:times=1")
+    checkout, folder = session
+    trials = Trials(folder, checkout, runs=4, seconds=280)
+    exp = Program(Call("aten.exp.default", (Tensor((3,)),)))
+    mul = Program(Call("aten.mul.Tensor", (Tensor((3,)), Tensor((3,)))))
+    texts = [script(exp, Fault()), script(mul, Fault())]
+    assert [a["exit"] for a in trials.evaluate(texts, isolated=True)] == [3, 3]
+    assert [a["exit"] for a in trials.evaluate(texts)] == [3, 0]
+
+
+def test_a_script_that_dies_alone_takes_no_other_with_it(card, session):
+    card("abort:op=exp:signal=SEGV")
+    checkout, folder = session
+    trials = Trials(folder, checkout, runs=1, seconds=280)
+    calls = [Call(f"aten.{op}.default", (Tensor((3,)),)) for op in ("exp", "sigmoid")]
+    died, fine = trials.evaluate([script(Program(c), Fault()) for c in calls], isolated=True)
+    assert died["crash"] == "SIGSEGV"
+    assert fine["exit"] == 3
+
+
+CALL_ORDER = """
+import torch
+def test_it():
+    x = torch.rand(2, 70).half().to("spyre")
+    torch.mul(x, x)
+    y = torch.rand(9, 70).half()
+    torch.testing.assert_close(torch.mul(y.to("spyre"), y.to("spyre")).cpu(), y * y)
+"""
+
+
+def test_a_fault_of_order_found_by_shadow_becomes_a_script_with_the_earlier_call(card, ds, session):
+    card("plan_reuse:op=mul")
+    (session[0] / "test_it.py").write_text(CALL_ORDER)
+    assert ds("shadow").returncode == 1
+    found = ds("repro", "--times", "2", "--json", status=0)
+    text = Path(found["script"]).read_text()
+    assert found["tier"] == 1 and text.count("torch.ops.aten.mul.Tensor(") == 3, text
+    record = json.loads(Path(found["record"]).read_text())
+    assert {"text": "fewer than 1 earlier calls", "kept": False} in record["steps"]
+    journal = session[1].journal.path.read_text()
+    steps = [s["text"] for s in record["steps"]]
+    assert all(json.dumps(text, ensure_ascii=False) in journal for text in steps)
+
+
+GRAPH = """
+import torch
+def test_it():
+    x = torch.rand(4, 70).half()
+    f = lambda t: torch.exp(t) * 2 + t
+    torch.testing.assert_close(torch.compile(f)(x.to("spyre")).cpu(), f(x), rtol=1e-2, atol=1e-2)
+"""
+
+
+def test_a_fault_of_the_whole_graph_ends_with_the_test_itself_and_says_what_smaller_ones_did(
+    card, ds, session, monkeypatch
+):
+    monkeypatch.setenv("SPYRE_SIM_COMPILE", "1")
+    card("mode_only:op=mul:where=graph")
+    (session[0] / "test_it.py").write_text(GRAPH)
+    ds("run", "--as", "baseline", "test_it.py::test_it", status=1)
+    ds("shadow", status=0)
+    found = ds("repro", "--times", "2", "--json", status=0)
+    assert found["tier"] == 3 and found["verified"], found
+    assert [n["tier"] for n in found["negative"]] == [1] and "right by itself" in found["negative"][0]["why"]

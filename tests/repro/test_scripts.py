@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 from debug_spyre.core.errors import UsageError
 from debug_spyre.core.evidence import Failure, Kind
-from debug_spyre.core.repro.call import Call, Tensor, Word, call_from_json, call_to_json
+from debug_spyre.core.repro.call import Call, Program, Tensor, Word, call_from_json, call_to_json
 from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer, of_failure, stable_words
+from debug_spyre.core.repro.places import Place, places, resize, says, tied, value_at
 from debug_spyre.core.repro.pruning import prune
-from debug_spyre.core.repro.script import MOST_LINES, Fault, contiguous, count_lines, make, script
-from debug_spyre.core.repro.shrink import Place, places, resize, sizes_to_try, threshold_in_words
+from debug_spyre.core.repro.script import MOST_LINES, Fault, count_lines, host_script, script, storage_script
+from debug_spyre.core.repro.shrink import parts_to_try, sizes_to_try, threshold_in_words
+from debug_spyre.core.repro.simpler import simplifications, variants, with_fills
 from debug_spyre.core.repro.words import read_call
+from debug_spyre.core.repro.writing import contiguous, written
 
 EXAMPLES = int(80 * float(os.environ.get("DEBUG_SPYRE_FUZZ", "1")))
 MEAN = Call("aten.mean.dim", (Tensor((8, 513)), (-1,), True), {"dtype": Word("torch.float16")})
@@ -26,7 +29,7 @@ def host_part(text):
     lines = [
         l
         for l in text.splitlines()
-        if not l.startswith(("import torch_spyre", "got", "scale", "wrong", "print", "raise"))
+        if not l.startswith(("import torch_spyre", "got", "scale", "rtol", "close", "wrong", "print", "raise"))
     ]
     names = {}
     exec(compile("\n".join(lines), "repro.py", "exec"), names)
@@ -34,24 +37,24 @@ def host_part(text):
 
 
 def test_a_script_is_short_needs_torch_and_the_backend_only_and_says_its_contract():
-    text = script(MEAN, Fault())
+    text = script(Program(MEAN), Fault())
     assert count_lines(text) <= MOST_LINES
     assert "exec(" not in text
     imports = [n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.Import, ast.ImportFrom))]
     assert {a.name for n in imports for a in n.names} == {"torch", "torch_spyre"}
-    assert "exit status 0: the fault shows; 1: it does not" in text
+    assert "exit status 0: the fault shows; 3: it does not; other: something else" in text
     assert host_part(text)["want"].shape == (8, 1)
 
 
 def test_an_error_s_script_tells_the_error_from_another_one_and_from_none():
-    text = script(MEAN, Fault(words='does not "support'))
+    text = script(Program(MEAN), Fault(words='does not "support'))
     assert "SystemExit(0 if" in text
     assert count_lines(text) <= MOST_LINES
     ast.parse(text)
 
 
 def test_an_in_place_op_leaves_the_host_s_input_alone():
-    text = script(Call("aten.mul_.Tensor", (Tensor((2, 4)), Tensor((2, 4)))), Fault())
+    text = script(Program(Call("aten.mul_.Tensor", (Tensor((2, 4)), Tensor((2, 4))))), Fault())
     assert "a.clone()" in text
     names = host_part(text)
     assert not names["a"].equal(names["want"])
@@ -59,7 +62,7 @@ def test_an_in_place_op_leaves_the_host_s_input_alone():
 
 def test_the_same_tensor_twice_is_made_once():
     x = Tensor((4, 4))
-    text = script(Call("aten.mul.Tensor", (x, x)), Fault())
+    text = script(Program(Call("aten.mul.Tensor", (x, x))), Fault())
     assert text.count("torch.randn") == 1
     assert "(a.to(" in text
 
@@ -71,6 +74,18 @@ def test_the_same_tensor_twice_is_made_once():
         Tensor((5, 3), stride=(1, 5)),
         Tensor((2, 5, 3), stride=(15, 1, 5)),
         Tensor((4, 8), stride=(0, 1)),
+        Tensor((4, 8), stride=(16, 1), offset=8),
+        Tensor((4, 8), stride=(16, 1)),
+        Tensor((2, 3, 4), stride=(40, 8, 1), offset=44),
+        Tensor((5,), offset=7),
+        Tensor((2, 3, 4), stride=(4, 8, 1)),
+        Tensor((3, 4), fill="nan"),
+        Tensor((3, 4), fill="inf", dtype="float32"),
+        Tensor((3, 4), fill="spread"),
+        Tensor((3, 4), fill="last"),
+        Tensor((2, 2), fill="values", values=(1.5, float("inf"), float("nan"), -0.0)),
+        Tensor((2, 2), stride=(1, 2), fill="values", values=(1, 2, 3, 4), dtype="int64"),
+        Tensor((), fill="values", values=(True,), dtype="bool"),
         Tensor((4, 8), stride=(16, 2), offset=7),
         Tensor((), dtype="float32"),
         Tensor((0, 4)),
@@ -84,7 +99,8 @@ def test_the_same_tensor_twice_is_made_once():
 def test_a_tensor_is_made_with_its_shape_strides_offset_and_type(tensor):
     import torch
 
-    made = eval(make(tensor), {"torch": torch})
+    words = written(tensor)
+    made = eval(words.base + words.view, {"torch": torch})
     assert tuple(made.shape) == tensor.shape
     assert str(made.dtype) == f"torch.{tensor.dtype}"
     if tensor.numel:
@@ -105,7 +121,7 @@ def test_property_a_call_survives_its_json_and_its_script_runs(shape, offset, sw
         shape, stride = [*shape[:-2], shape[-1], shape[-2]], (*stride[:-2], stride[-1], stride[-2])
     call = Call("aten.clone.default", (Tensor(tuple(shape), dtype, stride, offset),), {"memory_format": None})
     assert call_from_json(call_to_json(call)) == call
-    assert tuple(host_part(script(call, Fault()))["want"].shape) == tuple(shape)
+    assert tuple(host_part(script(Program(call), Fault()))["want"].shape) == tuple(shape)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -136,11 +152,111 @@ def test_a_fault_that_comes_and_goes_is_not_called_a_threshold():
 def test_places_change_together_and_keep_the_order_of_a_view():
     call = Call("aten.mm.default", (Tensor((4, 8)), Tensor((8, 6), stride=(1, 8))))
     assert places(call)[Place(tensor=1, dim=0)] == 8
-    smaller = resize(call, (Place(tensor=0, dim=1), Place(tensor=1, dim=0)), 3)
+    smaller = resize(Program(call), (Place(tensor=0, dim=1), Place(tensor=1, dim=0)), 3).call
     assert smaller.args == (Tensor((4, 3)), Tensor((3, 6), stride=(1, 3)))
     named = Call("aten.native_layer_norm.default", (Tensor((4, 8)), (8,), None, None, 1e-5))
-    assert resize(named, (Place(tensor=0, dim=1), Place(path=("args", 1, 0))), 3).args[:2] == (Tensor((4, 3)), (3,))
+    narrow = resize(Program(named), (Place(tensor=0, dim=1), Place(path=("args", 1, 0))), 3).call
+    assert narrow.args[:2] == (Tensor((4, 3)), (3,))
     assert Place(path=("args", 4)) not in places(named)
+
+
+def test_the_same_sizes_of_earlier_calls_change_along():
+    exp, mul = Call("aten.exp.default", (Tensor((5, 8)),)), Call("aten.mul.Tensor", (Tensor((5, 8)), Tensor((5, 8))))
+    other = Call("aten.mul.Tensor", (Tensor((2, 8)), Tensor((2, 8))))
+    program = Program(mul, prelude=(exp, other))
+    width = (Place(tensor=0, dim=1), Place(tensor=1, dim=1))
+    alike, loose = tied(program, width)
+    assert {p.call for p in alike} == {0, -1}
+    assert {p.call for p in loose} == {0, -1, -2}
+    rows = (Place(tensor=0, dim=0), Place(tensor=1, dim=0))
+    assert [{p.call for p in g} for g in tied(program, rows)] == [{0, -2}]
+    smaller = resize(program, loose, 3)
+    assert [t.shape for t in smaller.tensors()] == [(5, 3), (2, 3), (2, 3), (5, 3), (5, 3)]
+    assert says(loose) == "a.shape[1] = b.shape[1] (and of 2 earlier calls)"
+    assert value_at(smaller, width[0]) == 3
+
+
+def test_equal_earlier_calls_become_a_loop_and_the_judged_call_may_be_repeated():
+    exp = Call("aten.exp.default", (Tensor((1,)),))
+    text = script(Program(MEAN, prelude=(exp,) * 3), Fault())
+    assert "for _ in range(3):\n    torch.ops.aten.exp.default(" in text
+    assert count_lines(text) <= MOST_LINES
+    often = script(Program(MEAN, repeat=64), Fault())
+    assert "for number in range(64):" in often and count_lines(often) <= MOST_LINES
+    ast.parse(often)
+
+
+def test_what_lay_on_the_cpu_in_the_call_stays_there_and_copies_to_it_stay_copies():
+    up = Call("aten._to_copy.default", (Tensor((2,), host=True),), {"device": Word('torch.device("spyre")')})
+    assert 'a, device=torch.device("spyre")' in script(Program(up), Fault())
+    down = Call("aten._to_copy.default", (Tensor((2,)),), {"device": Word('torch.device("cpu")')})
+    assert 'a.to("spyre"), device=torch.device("cpu")' in script(Program(down), Fault())
+    assert "spyre" not in host_script(down) and "cpu" not in host_script(down)
+
+
+def test_a_view_is_taken_on_the_device_too():
+    call = Call("aten.exp.default", (Tensor((4, 8), stride=(16, 1), offset=8),))
+    assert 'a.to("spyre")[:, 8:]' in script(Program(call), Fault())
+    wide = Call("aten.exp.default", (Tensor((4, 8), stride=(0, 1)),))
+    assert 'a.to("spyre").expand(4, 8)' in script(Program(wide), Fault())
+
+
+def test_integers_are_compared_exactly_and_a_fallback_is_looked_for_in_the_warnings():
+    exact = Call("aten.add.Tensor", (Tensor((2,), "int64", high=9), 1), exact=True)
+    assert "wrong = got != want" in script(Program(exact), Fault())
+    text = script(Program(exact), Fault(fallback=True))
+    assert "FallbackWarning" in text and count_lines(text) <= MOST_LINES
+    ast.parse(text)
+
+
+def test_saved_tensors_are_cut_to_what_the_call_needs(tmp_path):
+    import torch
+
+    file = str(tmp_path / "in'puts.pt")
+    torch.save({"arg0": torch.arange(40.0).view(5, 8), "arg1": torch.arange(50.0)}, file)
+    call = Call("aten.add.Tensor", (
+        Tensor((5, 8), "float32", fill="file", file=file, key="arg0"),
+        Tensor((5, 8), "float32", stride=(10, 1), offset=2, fill="file", file=file, key="arg1"),
+    ))  # fmt: skip
+    both = (Place(tensor=0, dim=0), Place(tensor=1, dim=0))
+    program = resize(Program(call), both, 2)
+    want = host_part(script(program, Fault()))["want"]
+    assert want.tolist() == (torch.arange(40.0).view(5, 8)[:2] + torch.arange(50.0).view(5, 10)[:2, 2:]).tolist()
+    made = {}
+    exec(storage_script(program), made)
+    assert [tuple(t.shape) for t in made["wanted"].values()] == [(2, 8), (20,)]
+
+
+def test_simpler_forms_are_contiguous_native_and_of_fewer_arguments_and_dimensions():
+    call = Call("aten.cat.default", ((Tensor((1, 3), "float32"), Tensor((1, 4), "float32", offset=2)), 1), {"x": 1})
+    texts = {text for text, _ in simplifications(Program(call))}
+    assert {"contiguous inputs", "float16", "without x=", "without tensor 0 of the list", "one dimension less"} <= texts
+    native = dict(simplifications(Program(call)))["float16"].call
+    assert {t.dtype for t in native.tensors()} == {"float16"}
+    assert not simplifications(Program(Call("aten.exp.default", (Tensor((3,)),))))
+
+
+def test_other_values_are_tried_where_random_ones_hide_the_fault():
+    program = Program(Call("aten.exp.default", (Tensor((3,)),)))
+    assert [p.call.args[0].fill for p in variants(program)] == ["randn", "last", "spread"]
+    assert [p.call.args[0].fill for p in variants(program, ("lost",))][-2:] == ["nan", "inf"]
+    saved = Program(Call("aten.exp.default", (Tensor((3,), fill="file", file="x.pt", key="a"),)))
+    assert [p.call.args[0].fill for _, p in with_fills(saved)] == ["randn", "rand", "nan", "inf", "ones"]
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.sets(st.integers(0, 40), min_size=1, max_size=5), st.integers(41, 60))
+def test_property_delta_debugging_ends_with_just_the_needed_parts(needed, count):
+    whole, pieces = tuple(range(count)), 2
+    while True:
+        fitting = [part for part in parts_to_try(whole, pieces) if needed <= set(part)]
+        if fitting:
+            whole, pieces = min(fitting, key=len), 2
+        elif pieces >= len(whole):
+            break
+        else:
+            pieces = min(2 * pieces, len(whole))
+    assert set(whole) == needed
 
 
 def test_words_are_read_as_people_type_them():
@@ -192,10 +308,14 @@ def test_a_fault_is_the_same_by_kind_words_and_pattern():
         Fingerprint("difference", patterns=("period",)), Fingerprint("difference", patterns=("period", "overflow"))
     )[0]
     assert not agree(Fingerprint("difference", patterns=("roll",)), Fingerprint("difference", patterns=("scale",)))[0]
+    assert not agree(Fingerprint("difference", kinds=("nan",)), Fingerprint("difference", kinds=("value",)))[0]
+    assert not agree(Fingerprint("fallback"), Fingerprint("difference"))[0]
 
 
 def test_what_a_trial_or_a_failure_showed_becomes_a_fingerprint():
-    assert of_answer({"exit": 0, "difference": {"wrong": 3}}).kind == "difference"
+    assert of_answer({"exit": 0, "difference": {"wrong": 3, "kinds": ["nan"]}}) == Fingerprint(
+        "difference", kinds=("nan",)
+    )
     assert of_answer({"exit": 1, "difference": {"wrong": 0}}) is None
     assert of_answer({"exit": 2, "error": {"cls": "a.b.Unsupported", "message": ERROR}}).error_class == "Unsupported"
     assert of_answer({"exit": None, "crash": "killed"}).kind == "crash"

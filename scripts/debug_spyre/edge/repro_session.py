@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from debug_spyre.core.errors import BadInputError
 from debug_spyre.core.evidence import Failure
-from debug_spyre.core.repro.call import Call
-from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
+from debug_spyre.core.repro.call import Call, Program, Tensor
+from debug_spyre.core.repro.fingerprint import Fingerprint
 from debug_spyre.core.repro.pruning import prune
-from debug_spyre.core.repro.script import CONTRACT, MOST_LINES, Fault, count_lines, saved_files, script
+from debug_spyre.core.repro.script import (
+    CONTRACT,
+    MOST_LINES,
+    NOT_SHOWN,
+    SHOWN,
+    Fault,
+    count_lines,
+    saved_files,
+    script,
+    storage_script,
+)
+from debug_spyre.core.repro.writing import by_seed
+from debug_spyre.edge.first_look import FirstLook, Shown
 from debug_spyre.edge.interpreter import choose
-from debug_spyre.edge.reproving import SHOWN, Proof, Prover
-from debug_spyre.edge.shrinking import Shrinking, Step, choose_fill
+from debug_spyre.edge.reproving import Proof, Prover
+from debug_spyre.edge.shrinking import Shrinking, Step
 
 _MAIN = """if __name__ == "__main__":  # {contract}
     import pytest
 
     status = int(pytest.main([__file__ + "::" + {test!r}, "-q", "-p", "no:cacheprovider"]))
-    raise SystemExit({{1: 0, 0: 1}}.get(status, 2))
+    raise SystemExit({{1: 0, 0: {not_shown}}}.get(status, 2))
 
 """
 INPUTS = "repro_inputs.pt"
@@ -39,82 +51,101 @@ class ReproSession:
     steps: list[Step] = field(default_factory=list)
     thresholds: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    smallest: Program | None = None
     spent: bool = False
     say: Callable[[str], None] = lambda _text: None
 
     def from_call(self, call: Call, original: Fingerprint | None, *, prelude: tuple[Call, ...] = ()) -> Proof:
-        """Tier 1, then tier 2, for a call."""
-        fault, found = self._fault_of(call, original, prelude)
-        if fault is None:
-            return self._not_shown(call, original, prelude)
-        call, steps = choose_fill(self.prover.trials, fault, call, prelude=prelude)
-        self.steps += steps
-        search = Shrinking(self.prover.trials, fault, call, prelude=prelude, say=self.say)
+        """Tier 1, then tier 2, for a call; `prelude` are the calls that ran before it."""
+        looking = FirstLook(self.prover.trials, original)
+        shown = looking.look(call, prelude)
+        if shown is None:
+            return self._not_shown(call, original, looking.why_not)
+        if shown.note:
+            self.notes.append(shown.note)
+        proof = self._search(shown, tier=1)
+        if not proof.is_verified and not shown.isolated:
+            self.notes.append("not steady in fresh processes: searched again, each try in a process of its own")
+            proof = self._search(replace(shown, isolated=True), tier=1)
+        if not proof.is_verified and self._has_vllm():
+            proof = self._prove(shown.program, shown.found.fault(), shown.found, tier=2)
+        return proof
+
+    def nothing_to_try(self, run: str | None, checked: int) -> None:
+        """No op was named: tier 1 has nothing to be made of, which is a result when a shadow run says so."""
+        if run is None:
+            self.notes.append("tier 1 was not tried: no shadow run names an op (debug-spyre shadow NODEID)")
+            return
+        why = f"shadow {run} names no op: each of {checked} ops that ran on the card is right by itself"
+        self.proofs.append(Proof(NAMES[1], 1, 0, 0, (), None, False, why, 0))
+
+    def _search(self, shown: Shown, *, tier: int) -> Proof:
+        fault = shown.found.fault()
+        search = Shrinking(self.prover.trials, fault, shown.program, isolated=shown.isolated, say=self.say)
         if self.shrink:
             search.run()
         self.steps += search.steps
-        self.thresholds += [f"{sizes}: {words}" for sizes, words in search.thresholds.items()]
+        self.smallest = search.program
+        self.thresholds[:] = [f"{sizes}: {words}" for sizes, words in search.thresholds.items()]
         if search.spent:
             self.spent = True
             self.notes.append("the budget ended before the search: the script may not be the smallest")
-        proof = self._prove(search.call, search.prelude, fault, found, tier=1)
-        if not proof.is_verified and self._has_vllm():
-            proof = self._prove(search.call, search.prelude, fault, found, tier=2)
-        return proof
+        return self._prove(search.program, fault, shown.found, tier=tier)
 
-    def _fault_of(
-        self, call: Call, original: Fingerprint | None, prelude: tuple[Call, ...]
-    ) -> tuple[Fault | None, Fingerprint | None]:
-        """What the call shows by itself, if that is the original's fault."""
-        answer = self.prover.trials.evaluate([script(call, Fault(), prelude=prelude)])[0]
-        found = of_answer(answer)
-        if found is None:
-            return None, None
-        if original is not None:
-            same, why = agree(original, found)
-            if not same:
-                self.notes.append(f"the call alone shows something else: {why}")
-                return None, found
-        return found.fault(), found
-
-    def _not_shown(self, call: Call, original: Fingerprint | None, prelude: tuple[Call, ...]) -> Proof:
+    def _not_shown(self, call: Call, original: Fingerprint | None, why: str) -> Proof:
         fault = original.fault() if original else Fault()
-        text = script(call, fault, prelude=prelude)
-        why = self.notes[-1] if self.notes else "the call alone does not show the fault"
+        text = script(Program(call), fault)
         proof = Proof(NAMES[1], 1, 0, 1, (), None, False, why, count_lines(text))
         self.prover.write("repro_negative.py", text)
         self.proofs.append(proof)
         return proof
 
-    def _prove(
-        self, call: Call, prelude: tuple[Call, ...], fault: Fault, found: Fingerprint | None, *, tier: int
-    ) -> Proof:
-        inputs = self._inputs(call, prelude)
-        text = script(call, fault, prelude=prelude, vllm=tier == 2, inputs=inputs)
-        on_cpu = script(call, fault, prelude=prelude, vllm=tier == 2, device="cpu", inputs=inputs)
+    def _prove(self, program: Program, fault: Fault, found: Fingerprint, *, tier: int) -> Proof:
+        program, inputs = self._with_inputs(program)
+        text = script(program, fault, vllm=tier == 2, inputs=inputs)
+        on_cpu = script(program, fault, vllm=tier == 2, device="cpu", inputs=inputs)
         shown, runs, control = self.prover.prove_script(
             NAMES[tier], text, on_cpu, tier=tier, times=self.times, crashes=fault.error_class == "crash"
         )
         lines = count_lines(text)
-        why = found.says() if found else ""
         if tier == 1 and lines > MOST_LINES:
             self.notes.append(f"the script has {lines} lines, more than {MOST_LINES}")
         proof = Proof(
-            NAMES[tier], tier, shown, self.times, tuple(runs), control, True, why, lines, tuple(self.thresholds)
+            NAMES[tier],
+            tier,
+            shown,
+            self.times,
+            tuple(runs),
+            control,
+            True,
+            found.says(),
+            lines,
+            tuple(self.thresholds),
         )
         self.proofs.append(proof)
         return proof
 
-    def _inputs(self, call: Call, prelude: tuple[Call, ...]) -> str | None:
-        """The saved tensors that the script needs, copied beside it."""
-        files = saved_files(*prelude, call)
-        if not files:
-            return None
-        if len(files) > 1:
-            self.notes.append(f"the inputs lie in {len(files)} files: the script names them where they are")
-            return None
-        self.prover.keep(INPUTS, Path(files[0]).read_bytes())
-        return INPUTS
+    def _with_inputs(self, program: Program) -> tuple[Program, str | None]:
+        """The program with the saved tensors cut to what it needs: as numbers, or in a file beside the script."""
+        if not saved_files(program):
+            return program, None
+        names = {str(n): f"input{n}" for n, t in enumerate(program.tensors()) if t.fill == "file"}
+        found = self.prover.trials.storages(storage_script(program), names, INPUTS)
+        if "values" not in found:
+            self.prover.keep(INPUTS, (self.prover.folder.path / "repro" / INPUTS).read_bytes())
+        counter = iter(map(str, range(len(program.tensors()))))
+
+        def change(tensor: Tensor) -> Tensor:
+            place = next(counter)
+            if place not in names:
+                return tensor
+            bare = by_seed(tensor, "values" if "values" in found else "file")
+            if "values" in found:
+                return replace(bare, values=tuple(found["values"][place]))
+            return replace(bare, file=INPUTS, key=names[place])
+
+        calls = [call.map_tensors(change) for call in program.calls]
+        return program.with_calls(calls), None if "values" in found else INPUTS
 
     def _has_vllm(self) -> bool:
         packages = choose(self.prover.checkout).packages
@@ -158,7 +189,7 @@ class ReproSession:
             raise BadInputError(
                 f"cannot take {name} out of {source}: {error}", next="debug-spyre repro --op NAME ARGS"
             ) from error
-        main = _MAIN.format(contract=CONTRACT, test=rest)
+        main = _MAIN.format(contract=CONTRACT, test=rest, not_shown=NOT_SHOWN)
         lines = text.splitlines(keepends=True)
         futures = sum(line.startswith("from __future__") for line in lines)
         return "".join([*lines[:futures], main, *lines[futures:]])

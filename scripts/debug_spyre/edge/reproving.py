@@ -12,6 +12,7 @@ from debug_spyre.core.events import ArtifactSaved, ReportMade
 from debug_spyre.core.evidence import Failure
 from debug_spyre.core.repro.control import control_script
 from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_failure
+from debug_spyre.core.repro.script import NOT_SHOWN, SHOWN
 from debug_spyre.core.words import CPU_CONTROL
 from debug_spyre.edge.files import PRIVATE, make_folder, sha256_of, write_atomically
 from debug_spyre.edge.interpreter import choose
@@ -21,7 +22,6 @@ from debug_spyre.edge.trials import Trials
 from debug_spyre.edge.workspace import Folder
 
 SECONDS = 300.0
-SHOWN, NOT_SHOWN = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +178,8 @@ class Prover:
                     "script": best.script if best else None,
                     "stamp": best.stamp if best else "UNVERIFIED: nothing was written",
                     "tier": best.tier if best else None,
-                    "kept": [s.text for s in steps if s.kept][-20:],
-                    "dropped": [s.text for s in steps if not s.kept][-20:],
+                    "kept": [s.text for s in steps if s.kept],
+                    "dropped": [s.text for s in steps if not s.kept],
                 },
             )
         )

@@ -1,20 +1,21 @@
-"""From the call that showed the fault to the smallest one: fills, simpler forms, sizes; every step is kept with its answer."""
+"""From the program that showed the fault to the smallest one: earlier calls, forms, sizes; each step with its answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
-from debug_spyre.core.repro import shrink
-from debug_spyre.core.repro.call import Call, Tensor
-from debug_spyre.core.repro.script import Fault, script
+from debug_spyre.core.repro import shrink, simpler
+from debug_spyre.core.repro.call import Call, Program
+from debug_spyre.core.repro.places import Group, offsets, places, resize, says, smallest_groups, tied, value_at
+from debug_spyre.core.repro.script import Fault, host_script, script
 from debug_spyre.edge.trials import BudgetSpentError, Trials
 
 MOST_PLACES = 10
 MOST_TOGETHER = 4
-MOST_ROUNDS = 3
+MOST_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,65 +28,96 @@ class Step:
 
 @dataclass(slots=True)
 class Shrinking:
-    """The search's state; `call` is the smallest that shows the fault so far."""
+    """The search's state; `program` is the smallest that shows the fault so far.
+
+    `isolated`: what ran before in a process matters, so that each candidate needs one of its own.
+    """
 
     trials: Trials
     fault: Fault
-    call: Call
-    prelude: tuple[Call, ...] = ()
+    program: Program
+    isolated: bool = False
     steps: list[Step] = field(default_factory=list)
-    thresholds: dict[str, str] = field(default_factory=dict)  # by the sizes that change together
+    known: dict[Group, str] = field(default_factory=dict)  # what was found for sizes that change together
     spent: bool = False
     say: Callable[[str], None] = lambda _text: None
 
-    def shows(self, calls: list[Call]) -> list[Call | None]:
-        """Of each call the form that shows the fault: as it is, or with other values; None where none does."""
-        forms = [shrink.variants(c) for c in calls]
-        answers = iter(self.trials.evaluate([self.text(f) for group in forms for f in group]))
-        shown = [[form for form in group if _shows(next(answers), self.fault)] for group in forms]
+    def shows(self, programs: Sequence[Program]) -> list[Program | None]:
+        """Of each the form that shows the fault: as it is, or with other values; None where none does."""
+        forms = [simpler.variants(p, self.fault.kinds) if self.fault.is_difference else (p,) for p in programs]
+        answers = iter(self.trials.evaluate([self.text(f) for group in forms for f in group], isolated=self.isolated))
+        shown = [[form for form in group if shows(next(answers), self.fault)] for group in forms]
         return [found[0] if found else None for found in shown]
 
-    def text(self, call: Call) -> str:
+    @property
+    def thresholds(self) -> dict[str, str]:
+        """From which size on it fails, by the sizes that change together."""
+        return {says(group): words for group, words in self.known.items()}
+
+    def text(self, program: Program) -> str:
         """The script of a candidate."""
-        return script(call, self.fault, prelude=self.prelude)
+        return script(program, self.fault)
 
     def run(self) -> None:
         """Search until nothing smaller shows the fault, or the budget is spent."""
         try:
-            self._drop_prelude()
+            self._fewer_calls()
+            self._values()
             self._simplify()
             groups = self._groups()
             for _round in range(MOST_ROUNDS):
                 for group in groups:
                     self._smallest(group)
+                before = self.program
                 self._simplify()
-                if not self._is_smaller_possible(groups):
+                if len(self.program.tensors()) != len(before.tensors()) or _ranks(self.program) != _ranks(before):
+                    groups = self._groups()
+                elif not self._is_smaller_possible(groups):
                     break
             self._plain()
         except BudgetSpentError:
             self.spent = True
 
-    def _keep(self, text: str, found: Call | None) -> bool:
+    def _keep(self, text: str, found: Program | None) -> bool:
         self.steps.append(Step(text, found is not None))
         self.say(f"{'dropped' if found is None else 'kept'}: {text}")
         if found is not None:
-            self.call = found
+            self.program = found
         return found is not None
 
-    def _drop_prelude(self) -> None:
-        for number in reversed(range(len(self.prelude))):
-            whole = self.prelude
-            self.prelude = whole[:number] + whole[number + 1 :]
-            shown = self.shows([self.call])[0]
-            self.steps.append(Step(f"without the earlier call {whole[number].op}", shown is not None))
-            if shown is None:
-                self.prelude = whole
+    def _fewer_calls(self) -> None:
+        """Delta debugging of the earlier calls."""
+        pieces = 2
+        while self.program.prelude:
+            whole = self.program.prelude
+            tried = [(), *shrink.parts_to_try(whole, pieces)]
+            answers = self.shows([replace(self.program, prelude=part) for part in tried])
+            shown = [p for p in answers if p is not None]
+            if shown:
+                best = min(shown, key=lambda p: len(p.prelude))
+                self._keep(f"{len(best.prelude)} of {len(whole)} earlier calls", best)
+                pieces = 2
+            elif pieces >= len(whole):
+                self._keep(f"fewer than {len(whole)} earlier calls", None)
+                return
+            else:
+                pieces = min(2 * pieces, len(whole))
+
+    def _values(self) -> None:
+        """Values by seed where the fault survives that, else what was saved."""
+        if not any(t.fill == "file" for t in self.program.tensors()):
+            return
+        forms = simpler.with_fills(self.program)
+        answers = self.trials.evaluate([self.text(p) for _, p in forms], isolated=self.isolated)
+        for (text, form), answer in zip(forms, answers, strict=True):
+            if self._keep(text, form if shows(answer, self.fault) else None):
+                return
 
     def _simplify(self) -> None:
         """Take the first simpler form that shows, until none does."""
-        while tried := shrink.simplifications(self.call):
-            found = self.shows([c for _, c in tried])
-            kept = next((n for n, call in enumerate(found) if call is not None), None)
+        while tried := simpler.simplifications(self.program):
+            found = self.shows([p for _, p in tried])
+            kept = next((n for n, p in enumerate(found) if p is not None), None)
             for number, (text, _) in enumerate(tried):
                 if number != kept:
                     self.steps.append(Step(text, False))
@@ -94,98 +126,90 @@ class Shrinking:
             self._keep(tried[kept][0], found[kept])
 
     def _plain(self) -> None:
-        simple = shrink.plain_values(self.call)
-        if simple is not None:
-            shown = _shows(self.trials.evaluate([self.text(simple)])[0], self.fault)
-            self._keep("ones for random numbers", simple if shown else None)
+        plain = simpler.plain_values(self.program)
+        if plain is not None:
+            answer = self.trials.evaluate([self.text(plain)], isolated=self.isolated)[0]
+            self._keep("ones for random numbers", plain if shows(answer, self.fault) else None)
 
-    def _is_smaller_possible(self, groups: tuple[shrink.Group, ...]) -> bool:
+    def _is_smaller_possible(self, groups: Sequence[Group]) -> bool:
         """Whether one step down in any size still shows the fault, now that the others are small: one batch."""
-        sizes = shrink.places(self.call)
-        down = [shrink.resize(self.call, g, sizes[g[0]] - 1) for g in groups if g[0] in sizes and sizes[g[0]] > 1]
+        down = [
+            resize(self.program, g, value_at(self.program, g[0]) - 1)
+            for g in groups
+            if value_at(self.program, g[0]) > 1
+        ]
         return bool(down) and any(found is not None for found in self.shows(down))
 
-    def _groups(self) -> tuple[shrink.Group, ...]:
-        every = [p for p, size in shrink.places(self.call).items() if size > 1][:MOST_PLACES]
-        sizes = shrink.places(self.call)
+    def _groups(self) -> tuple[Group, ...]:
+        """What can change together: in the judged call, the same in earlier calls of its op, and in each of these."""
+        program = self.program
+        own = self._groups_of(program.call, 0)
+        found = [group for g in own for group in (*tied(program, g), g)]
+        for number, call in enumerate(program.prelude):
+            if call not in program.prelude[:number]:
+                equal = [n - len(program.prelude) for n, other in enumerate(program.prelude) if other == call]
+                own = self._groups_of(call, equal[0])
+                found += [tuple(replace(place, call=n) for n in equal for place in group) for group in own]
+        found += [(place,) for place in offsets(program.call)]
+        return tuple(dict.fromkeys(found))
+
+    def _groups_of(self, call: Call, number: int) -> tuple[Group, ...]:
+        sizes = places(call)
+        every = [p for p, size in sizes.items() if size > 1][:MOST_PLACES]
         texts = {}
         for chosen in _subsets(len(every)):
             group = tuple(every[n] for n in chosen)
             if len({sizes[p] for p in group}) > 1:
                 continue
-            other = shrink.resize(self.call, group, sizes[group[0]] + 1)
-            texts[",".join(map(str, chosen))] = _host_lines(other)
-        legal = self.trials.legal_groups(texts)
-        return shrink.candidate_groups(self.call, [tuple(every[n] for n in chosen) for chosen in legal])
+            larger = resize(Program(_seeded(call)), group, sizes[group[0]] + 1)
+            texts[",".join(map(str, chosen))] = host_script(larger.call)
+        legal = self.trials.legal_groups(texts) if texts else []
+        found = smallest_groups(Program(call), [tuple(every[n] for n in chosen) for chosen in legal])
+        return tuple(tuple(replace(p, call=number) for p in group) for group in found)
 
-    def _smallest(self, group: shrink.Group) -> None:
-        start = shrink.places(self.call).get(group[0], 1)
-        if start <= 1:
+    def _smallest(self, group: Group) -> None:
+        start = value_at(self.program, group[0])
+        lowest = 0 if group[0].is_offset else 1
+        if start <= lowest or len({value_at(self.program, p) for p in group}) > 1:
             return
         known: dict[int, bool] = {}
-        base = self.call
-        while True:
-            batch = shrink.sizes_to_try(known, start)
-            if not batch:
-                break
-            calls = [shrink.resize(base, group, size) for size in batch]
-            for size, found in zip(batch, self.shows(calls), strict=True):
-                known[size] = found is not None
-                if found is not None and size < shrink.places(self.call)[group[0]]:
-                    self._keep(f"{_say(group)} {size}", found)
-                else:
-                    self.steps.append(Step(f"{_say(group)} {size}", found is not None))
-        if known:
-            self.thresholds[_say(group)] = shrink.threshold_in_words(known, start)
+        base = self.program
+        while batch := shrink.sizes_to_try(known, start):
+            found = self.shows([resize(base, group, size) for size in batch])
+            for size, smaller in zip(batch, found, strict=True):
+                known[size] = smaller is not None
+                self.steps.append(Step(f"{says(group)} {size}", smaller is not None))
+                if smaller is not None and size < value_at(self.program, group[0]):
+                    self.program = smaller
+        if not known:
+            return
+        self.say(f"{says(group)}: {value_at(self.program, group[0])} of {start}")
+        if value_at(self.program, group[0]) < start:  # what fewer of them did alone is out of date
+            self.known = {other: words for other, words in self.known.items() if not set(other) < set(group)}
+        self.known[group] = shrink.threshold_in_words(known, start)
 
 
-def choose_fill(trials: Trials, fault: Fault, call: Call, *, prelude: tuple[Call, ...] = ()) -> tuple[Call, list[Step]]:
-    """The call with values by seed where the fault survives that, else with the saved values."""
-    forms = [(f"values by seed ({fill})", call.map_tensors(partial(_refilled, fill))) for fill in ("randn", "rand")]
-    forms.append(("saved values", call))
-    steps = []
-    texts = [script(c, fault, prelude=prelude) for _, c in forms]
-    for (text, form), answer in zip(forms, trials.evaluate(texts), strict=True):
-        shown = _shows(answer, fault)
-        steps.append(Step(text, shown))
-        if shown:
-            return form, steps
-    return call, steps
-
-
-def _refilled(fill: str, tensor: Tensor) -> Tensor:
-    return replace(tensor, fill=fill, file=None, key=None)
-
-
-def _shows(answer: dict[str, Any], fault: Fault) -> bool:
+def shows(answer: dict[str, Any], fault: Fault) -> bool:
+    """Whether a trial showed the fault, in one of its ways."""
     if fault.error_class == "crash":
         return "crash" in answer
-    return answer.get("exit") == 0
+    if answer.get("exit") != 0:
+        return False
+    kinds = (answer.get("difference") or {}).get("kinds") or ()
+    return not fault.kinds or not kinds or bool(set(kinds) & set(fault.kinds))
 
 
-def _host_lines(call: Call) -> str:
-    """Only the host side of a script: its legality is tried on the meta device."""
-    lines = script(call, Fault()).splitlines()
-    kept = [
-        line for line in lines if not line.startswith(("import torch_spyre", "got", "scale", "wrong", "print", "raise"))
-    ]
-    return "\n".join(kept) + "\n"
+def _seeded(call: Call) -> Call:
+    """Sizes above those that were saved are legal or not by their shapes alone."""
+    return call.map_tensors(lambda t: replace(t, fill="randn", file=None, key=None) if t.fill == "file" else t)
+
+
+def _ranks(program: Program) -> list[int]:
+    return [len(t.shape) for t in program.tensors()]
 
 
 def _subsets(count: int) -> list[tuple[int, ...]]:
-    import itertools
-
     found: list[tuple[int, ...]] = []
     for together in range(1, min(count, MOST_TOGETHER) + 1):
         found += itertools.combinations(range(count), together)
     return found
-
-
-def _say(group: shrink.Group) -> str:
-    words = []
-    for place in group:
-        if place.tensor is not None:
-            words.append(f"{'abcdefghijklmnopqrstuvwxyz'[place.tensor % 26]}.shape[{place.dim}]")
-        elif place.path is not None:
-            words.append(".".join(map(str, place.path)))
-    return " = ".join(words)

@@ -1,10 +1,12 @@
-"""The call that a shadow run saved as its suspect, read for a repro."""
+"""The call that a shadow run saved as its suspect, or saw fall back, read for a repro."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from debug_spyre.core.errors import BadInputError, UsageError
 from debug_spyre.core.repro.call import Call, call_from_json
@@ -14,7 +16,7 @@ from debug_spyre.edge.workspace import Folder
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A call, and the calls of the same op before it where they may matter."""
+    """A call, and the calls that ran before it in the same process."""
 
     call: Call
     prelude: tuple[Call, ...] = ()
@@ -26,14 +28,52 @@ def find_suspect(folder: Folder, session: Session, *, run: str | None = None) ->
     Raises:
         UsageError: the named run saved none; BadInputError: its file can't be read.
     """
-    runs = [run] if run else [r.id for r in reversed(session.runs.values())]
-    for name in runs:
+    for name in _runs(session, run):
         path = folder.path / "runs" / name / "suspect" / "call.json"
         if path.is_file():
             return read_suspect(path)
     if run:
         raise UsageError(f"run {run} saved no suspect", next="debug-spyre shadow NODEID")
     return None
+
+
+def find_fallback(folder: Folder, session: Session, *, run: str | None = None) -> Call | None:
+    """The first call that fell back to the CPU in the newest shadow run that saw one, or in the named run.
+
+    Raises:
+        BadInputError: it is of an unknown form.
+    """
+    for name, report in _reports(folder, _runs(session, run)):
+        for fallback in report.get("fallbacks") or ():
+            if fallback.get("call"):
+                try:
+                    return call_from_json(fallback["call"])
+                except (KeyError, TypeError) as error:
+                    raise BadInputError(
+                        f"cannot read the fallback of {name}: {error}", next="debug-spyre shadow NODEID"
+                    ) from error
+    return None
+
+
+def count_checked(folder: Folder, session: Session) -> tuple[str | None, int]:
+    """The newest shadow run, and how many ops it found right; (None, 0) where there is none."""
+    for name, report in _reports(folder, _runs(session, None)):
+        return name, sum(bool(op.get("checked")) and not op.get("off") for op in report.get("ops") or ())
+    return None, 0
+
+
+def _reports(folder: Folder, runs: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in runs:
+        try:
+            report = json.loads((folder.path / "runs" / name / "shadow.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(report, dict):
+            yield name, report
+
+
+def _runs(session: Session, run: str | None) -> list[str]:
+    return [run] if run else [r.id for r in reversed(session.runs.values())]
 
 
 def read_suspect(path: Path) -> Suspect:

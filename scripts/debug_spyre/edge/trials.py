@@ -67,17 +67,18 @@ class Trials:
         if isinstance(kept, dict):
             self.answers.update(kept)
 
-    def evaluate(self, texts: Sequence[str]) -> list[dict[str, Any]]:
+    def evaluate(self, texts: Sequence[str], *, isolated: bool = False) -> list[dict[str, Any]]:
         """One answer a script, in order; a script that killed its process is answered with `crash`.
+
+        `isolated`: each in a process of its own; else they share one, which costs the card less.
 
         Raises:
             BudgetSpentError: the budget ended before all were answered.
         """
-        pending = [t for t in dict.fromkeys(texts) if _key(t) not in self.answers]
-        while pending:
-            self._run_batch(pending)
-            pending = [t for t in pending if _key(t) not in self.answers]
-        return [self.answers[_key(t)] for t in texts]
+        keys = {text: _key(text, isolated=isolated) for text in texts}
+        while pending := {text: key for text, key in keys.items() if key not in self.answers}:
+            self._run_batch(pending, isolated=isolated)
+        return [self.answers[keys[text]] for text in texts]
 
     def once(self, key: str, run: Callable[[], RunRecord]) -> dict[str, Any]:
         """One fresh process of a proof: its exit status and run id, kept like any answer of an unfinished search.
@@ -108,15 +109,25 @@ class Trials:
             self._save()
         return list(self.answers[key]["groups"])
 
-    def _run_batch(self, pending: list[str]) -> None:
-        found = self._job({"trials": [{"id": _key(t), "text": t} for t in pending]})
-        for text in pending:
-            key = _key(text)
+    def storages(self, text: str, names: Mapping[str, str], file: str) -> dict[str, Any]:
+        """The saved tensors that a script needs: their numbers where they are few, else the file beside the script."""
+        path = str(self.folder.path / "repro" / file)
+        found = self._job({"storages": {"text": text, "path": path, "file": file, "names": dict(names)}})
+        if "storages" not in found:
+            raise EnvironmentTroubleError(
+                f"the saved inputs could not be cut down: {found.get('tail') or found.get('status')}",
+                next="debug-spyre shadow NODEID   (saves them anew)",
+            )
+        return dict(found["storages"]["storages"])
+
+    def _run_batch(self, pending: Mapping[str, str], *, isolated: bool) -> None:
+        found = self._job({"trials": [{"id": k, "text": t} for t, k in pending.items()], "isolated": isolated})
+        for key in pending.values():
             if key in found:
                 self.answers[key] = found[key]
             elif found.get("begun") == key:
                 self.answers[key] = {"exit": None, "crash": found.get("status"), "error": None}
-        if not any(_key(t) in self.answers for t in pending):
+        if not any(key in self.answers for key in pending.values()):
             raise EnvironmentTroubleError(
                 f"the trial process gave no answer: {found.get('tail') or found.get('status')}",
                 next="debug-spyre doctor",
@@ -136,6 +147,10 @@ class Trials:
         question, answers = place / "request.json", place / "answers.jsonl"
         write_atomically(question, json.dumps(request))
         answers.unlink(missing_ok=True)
+        return self.ask(question, answers)
+
+    def ask(self, question: Path, answers: Path) -> dict[str, Any]:
+        """One job on the card: what stands in `answers` by id, and how the process ended."""
         chosen = choose(self.checkout)
         spec = JobSpec(
             folder=self.folder.path,
@@ -158,8 +173,9 @@ class Trials:
         write_atomically(self.store, json.dumps(self.answers))
 
 
-def _key(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
+def _key(text: str, *, isolated: bool = False) -> str:
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
+    return f"alone-{digest}" if isolated else digest
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -127,8 +127,11 @@ def name_of(op: Any) -> str:
     return f"{op.namespace}.{op.overloadpacket.__name__}.{op._overloadname}"
 
 
-def described(value: Any, key: str, kept: dict[str, torch.Tensor], file: str) -> Any:
-    """An argument as data; tensors go to `kept` by key (the form that `repro` and `sweep` read)."""
+def described(value: Any, key: str, kept: dict[str, torch.Tensor], file: str, given: Any = None) -> Any:
+    """An argument as data; tensors go to `kept` by key (the form that `repro` and `sweep` read).
+
+    `value` is its copy on the CPU, `given` what the op got: only that tells what lay on the CPU from the start.
+    """
     if isinstance(value, torch.Tensor):
         contiguous = value.is_contiguous() and not value.storage_offset()
         small = value.numel() * value.element_size() <= EACH
@@ -139,18 +142,31 @@ def described(value: Any, key: str, kept: dict[str, torch.Tensor], file: str) ->
             "shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch."),
             "stride": None if contiguous else list(value.stride()), "offset": value.storage_offset(),
             "fill": "file" if small else "randn", "file": file if small else None, "key": key if small else None,
-            "low": low, "high": high,
+            "low": low, "high": high, "host": isinstance(given, torch.Tensor) and given.device.type == "cpu",
         }  # fmt: skip
         return {"tensor": body}
     if isinstance(value, (list, tuple)):
-        return [described(item, f"{key}.{place}", kept, file) for place, item in enumerate(value)]
+        other = given if isinstance(given, (list, tuple)) else [None] * len(value)
+        pairs = zip(value, other, strict=True)
+        return [described(item, f"{key}.{place}", kept, file, there) for place, (item, there) in enumerate(pairs)]
     if isinstance(value, torch.device):
-        return {"word": f'torch.device("{value}")'}
+        there = given if isinstance(given, torch.device) else value
+        return {"word": f'torch.device("{there.type}")'}
     if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
         return {"word": str(value)}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return {"word": f"None  # {type(value).__name__}"}
+
+
+def call_of(op: str, host: Any, given: Any, kept: dict[str, torch.Tensor], file: str) -> dict[str, Any]:
+    """One call as data: (args, kwargs) on the CPU, and as the op got them."""
+    args, kwargs = host
+    return {
+        "op": op,
+        "args": [described(v, f"arg{n}", kept, file, g) for n, (v, g) in enumerate(zip(args, given[0], strict=True))],
+        "kwargs": {key: described(value, key, kept, file, given[1].get(key)) for key, value in kwargs.items()},
+    }
 
 
 def _bounds(value: torch.Tensor) -> tuple[int, int]:
@@ -159,18 +175,16 @@ def _bounds(value: torch.Tensor) -> tuple[int, int]:
     return int(value.min()), int(value.max()) + 1
 
 
-def save_suspect(folder: Path, facts: dict[str, Any], host: Any, results: dict[str, torch.Tensor]) -> dict[str, Any]:
-    """Write call.json (returned), inputs.pt (a strided input as its storage) and tensors.safetensors (contiguous)."""
+def save_suspect(
+    folder: Path, facts: dict[str, Any], host: Any, given: Any, results: dict[str, torch.Tensor]
+) -> dict[str, Any]:
+    """Write call.json (returned), inputs.pt (a strided input as its storage) and tensors.safetensors (contiguous).
+
+    `facts["judged"]` is what the call's judgement needs: output, exact, rtol, scale_tol (core/repro/call.py).
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    args, kwargs = host
     kept: dict[str, torch.Tensor] = {}
-    file = str(folder / "inputs.pt")
-    call = {
-        "op": facts["op"],
-        "args": [described(value, f"arg{place}", kept, file) for place, value in enumerate(args)],
-        "kwargs": {key: described(value, key, kept, file) for key, value in kwargs.items()},
-        "output": facts.pop("output", None),
-    }
+    call = {**call_of(facts["op"], host, given, kept, str(folder / "inputs.pt")), **facts.pop("judged")}
     torch.save({key: _whole(value) for key, value in kept.items()}, folder / "inputs.pt")
     named = {f"input.{key}": value for key, value in kept.items()} | results
     write_safetensors(folder / "tensors.safetensors", named)

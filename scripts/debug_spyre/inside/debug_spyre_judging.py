@@ -64,6 +64,15 @@ def difference(op: Any, got: torch.Tensor, want: torch.Tensor, args: Any, kwargs
     return Difference(int((gap > room).sum()), want.numel(), worst, ratio, exact=False)
 
 
+def tolerance(op: Any, want: torch.Tensor) -> dict[str, Any]:
+    """How a script shall compare: a share of each element, and of the largest, which counts for sums only."""
+    if not want.is_floating_point():
+        return {"exact": True}
+    share = RELATIVE.get(want.dtype, 0.3)
+    is_sum = op.overloadpacket.__name__.rstrip("_") in SUMS
+    return {"exact": False, "rtol": share / 2 if is_sum else share, "scale_tol": share if is_sum else share / 8}
+
+
 def _room(op: Any, want: torch.Tensor, w: torch.Tensor, args: Any, kwargs: Any) -> torch.Tensor:
     relative = RELATIVE.get(want.dtype, 0.3)
     finite = w.abs().where(w.isfinite(), 0.0)

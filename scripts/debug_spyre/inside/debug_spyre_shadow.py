@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import torch
 from debug_spyre_calls import Copier, is_device, mapped, name_of, run_folder, save_suspect, tensors_in, write_json  # type: ignore[import-not-found]
-from debug_spyre_judging import Difference, difference, pattern_of  # type: ignore[import-not-found]
+from debug_spyre_judging import Difference, difference, pattern_of, tolerance  # type: ignore[import-not-found]
 from debug_spyre_running import (  # type: ignore[import-not-found]
     cloned,
     golden_errors,
@@ -80,11 +80,11 @@ class Shadow(TorchDispatchMode):
         result, fell_back, error = run_on_card(func, args, kwargs)
         entry.count(fell_back)
         if fell_back:
-            self.tally.fell_back(name, site)
+            self.tally.fell_back(name, site, host, (args, kwargs))
         self._count_transfer(func, args, result)
         if error is not None:
             entry.raised = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
-            self._judge_error(func, entry, host)
+            self._judge_error(func, entry, host, (args, kwargs))
             raise error
         for tensor in tensors_in(result):
             if is_device(tensor):
@@ -93,6 +93,8 @@ class Shadow(TorchDispatchMode):
             entry.unchecked(why_not)
         elif host is not None:
             self._check(func, entry, host, (args, kwargs), result)
+            if func.overloadpacket.__name__ not in TRANSFERS:
+                self.tally.remember(name, host, (args, kwargs))
         return result
 
     def _why_not(self, func: Any, given: Any) -> str | None:
@@ -142,13 +144,13 @@ class Shadow(TorchDispatchMode):
             entry.unchecked("no CPU kernel" if missing else f"fails on the CPU: {type(error).__name__}: {first}")
             return NotImplemented
 
-    def _judge_error(self, func: Any, entry: Any, host: Any) -> None:
+    def _judge_error(self, func: Any, entry: Any, host: Any, given: Any) -> None:
         """The card refused: does the CPU carry it out? Then this op is the suspect."""
         if host is None or self._host_run(func, entry, host) is NotImplemented:
             return
         entry.refused = True
         if self.tally.suspect is None or self.tally.suspect["nodeid"] != self.nodeid:
-            self._save(func, entry, host, worst=None, again=None, place=0)
+            self._save(func, entry, (host, given), worst=None, again=None, place=0)
 
     def _check(self, func: Any, entry: Any, host: Any, device: Any, result: Any) -> None:
         before = mapped(host, cloned) if func._schema.is_mutable else host  # in-place ops change their CPU copies
@@ -170,22 +172,21 @@ class Shadow(TorchDispatchMode):
         if worst is not None:
             entry.off += 1
             self._suspect(func, entry, before, worst, device)
-        elif entry.off == 0:
-            self.tally.remember(name_of(func), before)
 
     def _suspect(self, func: Any, entry: Any, before: Any, worst: Any, device: Any) -> None:
         found, got, want, place = worst
         if self.tally.suspect is not None and (self.tally.suspect["nodeid"] == self.nodeid or self.tally.settled):
             return
         again = repeated(func, device, want, self.copier) if not func._schema.is_mutable else None
-        self._save(func, entry, before, worst=(found, got, want), again=again, place=place)
+        self._save(func, entry, (before, device), worst=(found, got, want), again=again, place=place)
 
-    def _save(self, func: Any, entry: Any, host: Any, *, worst: Any, again: str | None, place: int) -> None:
+    def _save(self, func: Any, entry: Any, arguments: Any, *, worst: Any, again: str | None, place: int) -> None:
         facts: dict[str, Any] = {
             "op": name_of(func), "site": entry.site, "nodeid": self.nodeid, "call_number": entry.calls, "again": again,
-            "output": place if worst and len(func._schema.returns) > 1 else None,
-            "prelude": self.tally.prelude(name_of(func), host), "error": entry.raised, "off": None, "pattern": None,
+            "prelude": self.tally.prelude(), "error": entry.raised, "off": None, "pattern": None,
+            "judged": {"output": place if worst and len(func._schema.returns) > 1 else None},
         }  # fmt: skip
+        host, given = arguments
         results: dict[str, torch.Tensor] = {}
         if worst is not None:
             found, got, want = worst
@@ -197,9 +198,11 @@ class Shadow(TorchDispatchMode):
             }
             results = {"actual": got, "expected": want}
             facts["pattern"] = pattern_of(got, want)
+            facts["judged"] |= tolerance(func, want)
             if self.golden:
                 facts["golden"] = golden_errors(func, host, results)
-        self.tally.suspect = save_suspect(self.folder / "suspect", facts, host, results)
+        saved = save_suspect(self.folder / "suspect", facts, host, given, results)
+        self.tally.suspect = {key: value for key, value in saved.items() if key != "prelude"}
         self.write()
 
     def write(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isfinite
@@ -11,10 +12,11 @@ from types import FrameType
 from typing import Any
 
 import torch
-from debug_spyre_calls import described, tensors_in  # type: ignore[import-not-found]
+from debug_spyre_calls import call_of, tensors_in  # type: ignore[import-not-found]
 from debug_spyre_judging import Difference  # type: ignore[import-not-found]
 
-MOST_SHAPES, MOST_PRELUDE = 4, 4
+MOST_SHAPES = 4
+FIRST_CALLS, LAST_CALLS = 64, 192  # of those before the suspect: what a process does once, and what it did just now
 OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _KINDS: dict[str, int] = {}  # file -> 0 machinery, 1 test or conftest, 2 code
@@ -138,8 +140,11 @@ class Tally:
         self.entries: dict[tuple[str, str], Entry] = {}
         self.transfers = {way: {"count": 0, "bytes": 0} for way in ("h2d", "d2h")}
         self.fallbacks: dict[tuple[str, str], int] = {}
+        self.fallen: dict[tuple[str, str], dict[str, Any]] = {}
         self.outcomes: dict[str, str] = {}
-        self.earlier: dict[str, list[tuple[str, Any]]] = {}
+        self.known: dict[tuple[str, str], dict[str, Any]] = {}
+        self.first: list[dict[str, Any]] = []
+        self.last: deque[dict[str, Any]] = deque(maxlen=LAST_CALLS)
         self.suspect: dict[str, Any] | None = None
         self.settled = False  # the suspect's own test failed: a later one does not take its place
 
@@ -155,21 +160,26 @@ class Tally:
         self.transfers[way]["count"] += 1
         self.transfers[way]["bytes"] += tensor.numel() * tensor.element_size()
 
-    def fell_back(self, op: str, site: str) -> None:
-        """A fallback to the CPU."""
-        self.fallbacks[op, site] = self.fallbacks.get((op, site), 0) + 1
+    def fell_back(self, op: str, site: str, host: Any, given: Any) -> None:
+        """A fallback to the CPU; the first call of each is kept, where its arguments were copied."""
+        key = op, site
+        self.fallbacks[key] = self.fallbacks.get(key, 0) + 1
+        if key not in self.fallen and host is not None:
+            self.fallen[key] = _without_values(op, host, given)
 
-    def remember(self, op: str, host: Any) -> None:
-        """A call that was right: its shapes may matter for later ones."""
-        known = self.earlier.setdefault(op, [])
-        text = ", ".join(shape_text(t) for t in tensors_in(host))
-        if len(known) < MOST_PRELUDE and all(text != other for other, _ in known):
-            known.append((text, _described(op, host)))
+    def remember(self, op: str, host: Any, given: Any) -> None:
+        """A call that may matter for later ones, without its values."""
+        key = op, ", ".join(map(_word, _leaves(host)))
+        if key not in self.known:
+            self.known[key] = _without_values(op, host, given)
+        if len(self.first) < FIRST_CALLS:
+            self.first.append(self.known[key])
+        else:
+            self.last.append(self.known[key])
 
-    def prelude(self, op: str, host: Any) -> list[Any]:
-        """Earlier right calls of the op, of the same and of other shapes."""
-        del host
-        return [data for _, data in self.earlier.get(op, ())]
+    def prelude(self) -> list[dict[str, Any]]:
+        """The calls before this one: the process's first, and the last."""
+        return [*self.first, *self.last]
 
     def outcome(self, nodeid: str, phase: str, outcome: str) -> None:
         """A test's outcome: the worst of its phases."""
@@ -188,19 +198,32 @@ class Tally:
             "outcomes": self.outcomes,
             "ops": [e.to_json() for e in entries],
             "transfers": self.transfers,
-            "fallbacks": [{"op": op, "site": site, "count": n} for (op, site), n in self.fallbacks.items()],
+            "fallbacks": [
+                {"op": op, "site": site, "count": n, "call": self.fallen.get((op, site))}
+                for (op, site), n in self.fallbacks.items()
+            ],
             "suspect": self.suspect,
         }
 
 
-def _described(op: str, host: Any) -> dict[str, Any]:
-    args, kwargs = host
-    kept: dict[str, torch.Tensor] = {}
-    data: dict[str, Any] = {
-        "op": op,
-        "args": [described(value, "x", kept, "") for value in args],
-        "kwargs": {key: described(value, "x", kept, "") for key, value in kwargs.items()},
-    }
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _word(value: Any) -> str:
+    return shape_text(value) if isinstance(value, torch.Tensor) else repr(value)
+
+
+def _without_values(op: str, host: Any, given: Any) -> dict[str, Any]:
+    data: dict[str, Any] = call_of(op, host, given, {}, "")
     for tensor in _tensor_bodies(data):
         tensor.update(fill="randn", file=None, key=None)
     return data

@@ -1,43 +1,87 @@
-"""Runs many small scripts in one process on the device and says of each what it showed; one JSON line each, flushed.
+"""Runs many small scripts on the device and says of each what it showed; one JSON line each, flushed.
 
-A crash loses the script that crashed and nothing before it. Usage: python debug_spyre_trial.py REQUEST.json RESULTS.jsonl
+All in one process, or each in a child forked before the device is touched (`isolated`), where one script's traces in the
+process would change what the next one shows. A crash loses the script that crashed and nothing before it.
+Usage: python debug_spyre_trial.py REQUEST.json RESULTS.jsonl
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
-import itertools
 import json
+import os
+import signal
 import sys
 import traceback
+import warnings
 from typing import Any
 
-MOST_PLACES = 4
+MOST_LISTED = 24
+SATURATED = 65472.0  # what float16 holds when a sum has run over (torch-spyre, 2026)
 
 
 def main(request_path: str, results_path: str) -> int:
     """Answer every trial of the request; the exit status says only whether all were answered."""
     with open(request_path, encoding="utf-8") as stream:
         request = json.load(stream)
+    run = in_child if request.get("isolated") else run_script
     with open(results_path, "a", encoding="utf-8") as results:
         for trial in request.get("trials", []):
-            results.write(json.dumps({"begun": trial["id"]}) + "\n")
-            results.flush()
-            answer = run_script(trial["text"], keep=trial.get("keep"))
-            results.write(json.dumps({"id": trial["id"], **answer}) + "\n")
-            results.flush()
+            _write(results, {"begun": trial["id"]})
+            _write(results, {"id": trial["id"], **run(trial["text"])})
         if request.get("groups"):
-            results.write(json.dumps({"id": "groups", "groups": legal_groups(request["groups"])}) + "\n")
+            _write(results, {"id": "groups", "groups": legal_groups(request["groups"])})
+        if request.get("storages"):
+            _write(results, {"id": "storages", "storages": storages(**request["storages"])})
     return 0
 
 
-def run_script(text: str, *, keep: str | None = None) -> dict[str, Any]:
+def _write(results: Any, answer: dict[str, Any]) -> None:
+    results.write(json.dumps(answer) + "\n")
+    results.flush()
+
+
+def in_child(text: str) -> dict[str, Any]:
+    """The script in a process of its own, which has torch loaded and the device untouched."""
+    import torch  # noqa: F401  once, for all children
+
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        atexit._clear()  # the parent's are the parent's to run
+        os.close(reading)
+        with os.fdopen(writing, "w", encoding="utf-8") as pipe:
+            json.dump(run_script(text), pipe)
+        atexit._run_exitfuncs()  # the runtime gives the device back as at any exit
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(child, 0)
+    try:
+        answer = json.loads(said)
+    except ValueError:
+        return {"exit": None, "crash": _death(status), "error": None}
+    assert isinstance(answer, dict)
+    return answer
+
+
+def _death(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return signal.Signals(-code).name if code < 0 else f"exit {code}"
+
+
+def run_script(text: str) -> dict[str, Any]:
     """Execute one script as if it were the main module; its exit status, its words, and how far the results differ."""
     names: dict[str, Any] = {"__name__": "__main__"}
     said = io.StringIO()
     answer: dict[str, Any] = {"exit": 0, "error": None, "frames": []}
-    with contextlib.redirect_stdout(said):
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(said):
+        warnings.simplefilter("always")
         try:
             exec(compile(text, "repro.py", "exec"), names)  # noqa: S102  the scripts are ours
         except SystemExit as end:
@@ -50,47 +94,65 @@ def run_script(text: str, *, keep: str | None = None) -> dict[str, Any]:
             }
             answer["frames"] = [f"{f.filename}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)[-3:]]
     answer["said"] = said.getvalue()[-2000:]
+    answer["fell_back"] = any(w.category.__name__ == "FallbackWarning" for w in caught)
     if "got" in names and "want" in names:
         answer["difference"] = difference(names["got"], names["want"], names.get("wrong"))
-        if keep:
-            _keep(names["got"], names["want"], keep)
     return answer
 
 
 def difference(got: Any, want: Any, wrong: Any) -> dict[str, Any]:
-    """Numbers of one comparison, as plain values."""
+    """Numbers of one comparison, as plain values; `kinds` says in which ways the elements are wrong."""
     import torch
 
     if not torch.is_tensor(got) or not torch.is_tensor(want):
         return {"shape": None}
+    data = {"shape": list(want.shape), "total": int(want.numel()), "exact": not want.is_floating_point()}
+    if wrong is None or wrong.shape != want.shape or got.shape != want.shape:
+        return {**data, "wrong": None, "kinds": []}
     gap = (got.double() - want.double()).abs()
     finite = gap[torch.isfinite(gap)]
     return {
-        "shape": list(want.shape),
-        "wrong": int(wrong.sum()) if wrong is not None else None,
-        "total": int(want.numel()),
+        **data,
+        "wrong": int(wrong.sum()),
         "max_abs": float(finite.max()) if finite.numel() else None,
-        "special": int((~torch.isfinite(got.double())).sum()),
-        "first": _first(wrong),
+        "first": [int(i) for i in wrong.nonzero()[0]] if bool(wrong.any()) else None,
+        "kinds": kinds_of(got, want, wrong),
     }
 
 
-def _first(wrong: Any) -> list[int] | None:
-    if wrong is None or not bool(wrong.any()):
-        return None
-    return [int(i) for i in wrong.nonzero()[0]]
+def kinds_of(got: Any, want: Any, wrong: Any) -> list[str]:
+    """In which ways the wrong elements are wrong: nan, overflow, lost (a finite number for nan or inf), value."""
+    g, w = got.double()[wrong], want.double()[wrong]
+    large = (g.abs() >= SATURATED) & ~g.isnan()
+    found = {
+        "nan": g.isnan() & ~w.isnan(),
+        "overflow": large & (w.abs() < SATURATED),
+        "lost": (w.isnan() & ~g.isnan()) | (w.isinf() & g.isfinite() & ~large),
+        "value": g.isfinite() & w.isfinite() & ~large,
+    }
+    return [kind for kind, where in found.items() if bool(where.any())]
 
 
-def _keep(got: Any, want: Any, path: str) -> None:
+def storages(*, text: str, path: str, file: str, names: dict[str, str]) -> dict[str, Any]:
+    """The storages that `text` puts into `wanted`: small ones as numbers, else all of them in the file at `path`.
+
+    `names` gives each place its key in that file. Returns {"values": {place: [...]}} or {"file": file, "keys": {...}}.
+    """
     import torch
 
-    torch.save({"got": got.contiguous(), "want": want.contiguous()}, path)
+    made: dict[str, Any] = {}
+    exec(compile(text, "storages.py", "exec"), made)  # noqa: S102
+    wanted = {str(place): tensor.contiguous().clone() for place, tensor in made["wanted"].items()}
+    if sum(t.numel() for t in wanted.values()) <= MOST_LISTED:
+        return {"values": {place: t.reshape(-1).tolist() for place, t in wanted.items()}}
+    torch.save({names[place]: tensor for place, tensor in wanted.items()}, path)
+    return {"file": file, "keys": names}
 
 
 def legal_groups(request: dict[str, Any]) -> list[list[int]]:
     """Which sets of size places can change together: tried on the meta device, where nothing is computed.
 
-    `request`: {"count": number of places, "sizes": [...], "texts": {"0,3": script text with these places changed}}.
+    `request`: {"texts": {"0,3": script text with these places changed}}, the smaller sets first.
     """
     import torch
 
@@ -100,20 +162,13 @@ def legal_groups(request: dict[str, Any]) -> list[list[int]]:
         if any(set(done) <= set(chosen) for done in legal):
             continue
         try:
-            with torch.device("meta"):
+            with torch.device("meta"), warnings.catch_warnings():
+                warnings.simplefilter("error")  # a result that is resized against its shape
                 exec(compile(text, "meta.py", "exec"), {})  # noqa: S102
         except Exception:  # noqa: BLE001, S112  an illegal change
             continue
         legal.append(chosen)
     return legal
-
-
-def subsets(places: int) -> list[tuple[int, ...]]:
-    """Sets of places to try, the smallest first."""
-    found: list[tuple[int, ...]] = []
-    for count in range(1, min(places, MOST_PLACES) + 1):
-        found += itertools.combinations(range(places), count)
-    return found
 
 
 if __name__ == "__main__":

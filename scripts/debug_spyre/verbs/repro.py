@@ -17,7 +17,7 @@ from debug_spyre.edge.jobs import foreground_seconds
 from debug_spyre.edge.kept import all_evidence
 from debug_spyre.edge.repro_session import ReproSession
 from debug_spyre.edge.reproving import Proof, Prover
-from debug_spyre.edge.suspects import find_suspect
+from debug_spyre.edge.suspects import Suspect, count_checked, find_fallback, find_suspect
 from debug_spyre.edge.trials import BudgetSpentError, Trials
 from debug_spyre.edge.workspace import Folder
 from debug_spyre.verbs.answer import answer, warn
@@ -91,11 +91,13 @@ def _search(
             search.from_call(read_call(args.op[0], args.op[1:]), None)
             return None
         original = of_failure(failure) if failure else None
-        suspect = None if args.test else find_suspect(search.prover.folder, session, run=args.shadow)
+        suspect = None if args.test else _suspect(args, search.prover.folder, session, original)
         if suspect is not None:
             proof = search.from_call(suspect.call, original, prelude=suspect.prelude)
             if proof.is_verified:
                 return original
+        elif not args.test:
+            search.nothing_to_try(*count_checked(search.prover.folder, session))
         search.from_test(*_test_of(args, session, failure))
     except BudgetSpentError as error:
         search.spent = True
@@ -103,6 +105,13 @@ def _search(
         if not search.proofs:
             raise
     return of_failure(failure) if failure else None
+
+
+def _suspect(args: Namespace, folder: Folder, session: Session, original: Fingerprint | None) -> Suspect | None:
+    if original is not None and original.kind == "fallback":
+        call = find_fallback(folder, session, run=args.shadow)
+        return Suspect(call) if call else None
+    return find_suspect(folder, session, run=args.shadow)
 
 
 def _test_of(args: Namespace, session: Session, failure: Failure | None) -> tuple[str, Failure]:

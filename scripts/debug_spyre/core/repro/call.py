@@ -1,8 +1,8 @@
-"""One call of one op, as data: enough to write a script, to make it smaller, and to make it again on another device."""
+"""Calls of ops as data: enough to write a script, to make it smaller, and to make them again on another device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,9 +14,10 @@ SCALE_TOL = 8e-3
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor argument. `fill`: randn, rand, ones, arange, or file (then `file` and `key` say where the values lie).
+    """A tensor argument. `fill`: randn, rand, ones, arange, last, spread, nan, inf, values, or file (at `file` and `key`).
 
     `stride` is in elements, None for contiguous; `offset` in elements; `low`/`high` bound the values of an integer tensor.
+    `host`: it lies on the CPU in the call, too. `cut`: only the first part of a saved tensor, of this shape.
     """
 
     shape: tuple[int, ...]
@@ -28,6 +29,9 @@ class Tensor:
     key: str | None = None
     low: int = 0
     high: int = 2
+    host: bool = False
+    cut: bool = False
+    values: tuple[float, ...] = ()
 
     @property
     def numel(self) -> int:
@@ -65,7 +69,8 @@ class Call:
     """`op` is dotted below torch.ops: aten.mean.dim. `output` picks one of several results.
 
     A result is wrong where it differs by more than `rtol` of the element plus `scale_tol` of the largest element:
-    rounding grows with the size of what was summed, not with what is left of it.
+    rounding grows with the size of what was summed, not with what is left of it. `exact`: integers and bools, any
+    difference is one.
     """
 
     op: str
@@ -74,6 +79,7 @@ class Call:
     output: int | None = None
     rtol: float = RTOL
     scale_tol: float = SCALE_TOL
+    exact: bool = False
 
     def tensors(self) -> tuple[Tensor, ...]:
         """All tensor arguments in order."""
@@ -86,6 +92,32 @@ class Call:
             args=tuple(_mapped(a, change) for a in self.args),
             kwargs={k: _mapped(v, change) for k, v in self.kwargs.items()},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a script does: the calls of `prelude` in order, then `call`, whose result is judged, up to `repeat` times."""
+
+    call: Call
+    prelude: tuple[Call, ...] = ()
+    repeat: int = 1
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """All calls, the judged one last."""
+        return (*self.prelude, self.call)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All tensor arguments in order."""
+        return tuple(t for call in self.calls for t in call.tensors())
+
+    def with_calls(self, calls: Sequence[Call]) -> Program:
+        """The same with other calls, the judged one last."""
+        return replace(self, prelude=tuple(calls[:-1]), call=calls[-1])
+
+    def map_tensors(self, change: Callable[[Tensor], Tensor]) -> Program:
+        """The program with each tensor of the judged call replaced."""
+        return replace(self, call=self.call.map_tensors(change))
 
 
 def _walk(values: tuple[Arg, ...]) -> Iterator[Tensor]:
@@ -108,7 +140,14 @@ def arg_to_json(value: Arg) -> Any:
     """JSON form of one argument; inverse of arg_from_json."""
     if isinstance(value, Tensor):
         body = {name: getattr(value, name) for name in Tensor.__slots__}
-        return {"tensor": {**body, "shape": list(value.shape), "stride": list(value.stride) if value.stride else None}}
+        return {
+            "tensor": {
+                **body,
+                "shape": list(value.shape),
+                "stride": list(value.stride) if value.stride else None,
+                "values": list(value.values),
+            }
+        }
     if isinstance(value, Word):
         return {"word": value.text}
     if isinstance(value, tuple):
@@ -130,7 +169,8 @@ def arg_from_json(data: Any) -> Arg:
         if "tensor" in data:
             body = {k: v for k, v in data["tensor"].items() if k in Tensor.__slots__}
             stride = body.get("stride")
-            return Tensor(**{**body, "shape": tuple(body["shape"]), "stride": tuple(stride) if stride else None})
+            lists = {"shape": tuple(body["shape"]), "stride": tuple(stride) if stride else None}
+            return Tensor(**{**body, **lists, "values": tuple(body.get("values") or ())})
         raise BadInputError(f"an argument of unknown form: {sorted(data)}", next="debug-spyre shadow")
     return data
 
@@ -144,6 +184,7 @@ def call_to_json(call: Call) -> dict[str, Any]:
         "output": call.output,
         "rtol": call.rtol,
         "scale_tol": call.scale_tol,
+        "exact": call.exact,
     }
 
 
@@ -156,4 +197,5 @@ def call_from_json(data: dict[str, Any]) -> Call:
         output=data.get("output"),
         rtol=data.get("rtol", RTOL),
         scale_tol=data.get("scale_tol", SCALE_TOL),
+        exact=bool(data.get("exact")),
     )

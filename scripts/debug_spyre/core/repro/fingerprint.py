@@ -6,28 +6,40 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.evidence import Failure
+from debug_spyre.core.evidence import Failure, Stage
 from debug_spyre.core.repro.script import Fault
 
 _TELLING = re.compile(r"Unsupported|Error|does not support|not implemented|Could not run|Exception", re.IGNORECASE)
 _NOISE = re.compile(r"\d|^0x|[\[\](){}<>\"']|/|\\")
 SHORTEST = 8
+KINDS = {  # inside/debug_spyre_trial.py
+    "nan": "NaN for a number",
+    "overflow": "the largest number or infinity",
+    "lost": "a number for NaN or infinity",
+    "value": "other numbers",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What must be the same: the kind, the innermost class and words of an error, the kinds of pattern of a difference."""
+    """What must be the same: the kind, the innermost class and words of an error, the sort of a difference.
 
-    kind: str  # difference, error, crash
+    `patterns` are those of a whole test's result; `kinds` are the ways in which one op's elements are wrong.
+    """
+
+    kind: str  # difference, error, crash, fallback
     error_class: str | None = None
     words: str | None = None
     patterns: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
     def fault(self) -> Fault:
         """What a script has to show."""
         if self.kind == "error":
             return Fault(words=self.words or "", error_class=self.error_class)
-        return Fault(error_class="crash") if self.kind == "crash" else Fault()
+        if self.kind == "crash":
+            return Fault(error_class="crash")
+        return Fault(kinds=self.kinds, fallback=self.kind == "fallback")
 
     def says(self) -> str:
         """In words."""
@@ -35,7 +47,10 @@ class Fingerprint:
             return f"{self.error_class or 'an error'} with {self.words!r}"
         if self.kind == "crash":
             return "the process dies"
-        return "a result that differs" + (f" ({', '.join(self.patterns)})" if self.patterns else "")
+        if self.kind == "fallback":
+            return "a fallback to the CPU"
+        more = ", ".join((*self.patterns, *map(KINDS.__getitem__, self.kinds)))
+        return "a result that differs" + (f" ({more})" if more else "")
 
 
 def stable_words(message: str) -> str:
@@ -76,12 +91,14 @@ def of_answer(answer: dict[str, Any]) -> Fingerprint | None:
     if error:
         return Fingerprint("error", error["cls"].rsplit(".", 1)[-1], stable_words(error["message"]))
     if answer.get("exit") == 0 and answer.get("difference"):
-        return Fingerprint("difference")
+        return Fingerprint("difference", kinds=tuple(answer["difference"].get("kinds") or ()))
     return None
 
 
 def of_failure(failure: Failure) -> Fingerprint:
     """What a failing test showed."""
+    if failure.stage is Stage.FALLBACK and failure.kind.value != "mismatch":
+        return Fingerprint("fallback")
     if failure.kind.value == "mismatch":
         return Fingerprint("difference", patterns=pattern_kinds(failure.pattern))
     if failure.kind.value == "crash":
@@ -97,6 +114,8 @@ def agree(original: Fingerprint, found: Fingerprint) -> tuple[bool, str]:
     if original.kind == "error" and original.words and found.words:
         same = original.words in found.words or found.words in original.words or _overlap(original.words, found.words)
         return same, "the same words" if same else f"other words: {found.words!r} instead of {original.words!r}"
+    if original.kinds and found.kinds and not set(original.kinds) & set(found.kinds):
+        return False, f"wrong in another way: {found.says()} instead of {original.says()}"
     if original.patterns and found.patterns and not set(original.patterns) & set(found.patterns):
         return False, f"another pattern: {', '.join(found.patterns)} instead of {', '.join(original.patterns)}"
     return True, "the same kind of fault"

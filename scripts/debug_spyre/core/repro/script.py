@@ -1,18 +1,24 @@
 """The text of the scripts: tier 1 with torch and torch_spyre alone, tier 2 inside vLLM's contexts.
 
-Contract of every script: exit status 0 = the fault shows, 1 = it does not, 2 = something else went wrong.
+Contract of every script: exit status 0 = the fault shows, 3 = it does not, any other = something else went wrong
+(an uncaught error ends Python with 1, so that 1 can't mean "does not show").
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from debug_spyre.core.repro.call import Arg, Call, Tensor, Word
+from debug_spyre.core.repro.call import Arg, Call, Program, Tensor, Word
+from debug_spyre.core.repro.writing import by_seed, number, written
 
 MOST_LINES = 20
-CONTRACT = "exit status 0: the fault shows; 1: it does not; 2: something else failed"
+WIDTH = 88  # the line length that a formatter keeps unless told otherwise (ruff, black)
+Placing = Callable[[Tensor], str]
+SHOWN, NOT_SHOWN = 0, 3
+CONTRACT = f"exit status 0: the fault shows; {NOT_SHOWN}: it does not; other: something else failed"
 _VLLM = (
     "from vllm.config import DeviceConfig, VllmConfig, set_current_vllm_config",
     "from vllm.forward_context import set_forward_context",
@@ -21,44 +27,63 @@ _VLLM = (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What the script shall show: an error whose text holds `words`, or a result that differs (`words` None)."""
+    """What the script shall show: an error whose text holds `words`, a result that differs, or a fallback to the CPU.
+
+    `kinds` says in which way the result is wrong (inside/debug_spyre_trial.py); a smaller call must share one of them.
+    """
 
     words: str | None = None
     error_class: str | None = None
+    kinds: tuple[str, ...] = ()
+    fallback: bool = False
+
+    @property
+    def is_difference(self) -> bool:
+        """A result that differs: the values decide whether it is seen."""
+        return self.words is None and self.error_class is None and not self.fallback
 
 
 def script(
-    call: Call,
-    fault: Fault,
-    *,
-    prelude: tuple[Call, ...] = (),
-    device: str = "spyre",
-    vllm: bool = False,
-    inputs: str | None = None,
+    program: Program, fault: Fault, *, device: str = "spyre", vllm: bool = False, inputs: str | None = None
 ) -> str:
-    """The script's text. `prelude` are calls made before, in the same process.
+    """The script's text.
 
     `inputs` names a file beside the script with the saved tensors; without it they are read from where they lie.
     """
     writer = _Writer(device)
-    head = [f'"""{_title(call, fault)} {CONTRACT}."""', "import torch", "import torch_spyre  # noqa: F401"]
+    head = [f'"""{_title(program.call, fault)} {CONTRACT}."""']
+    head += ["import warnings", ""] if fault.fallback else []
+    head += ["import torch", "import torch_spyre  # noqa: F401"]
     if vllm:
         head += _VLLM
     body: list[str] = []
-    tensors = [t for c in (*prelude, call) for t in c.tensors()]
+    tensors = program.tensors()
     if any(t.fill in {"randn", "rand", "randint"} for t in tensors):
         body.append("torch.manual_seed(0)")
     if any(t.file for t in tensors):
         body.append(_loader(tensors, inputs))
-    for before in prelude:
-        body += writer.names_of(before)
-        body.append(writer.on_device(before))
-    body += writer.names_of(call)
-    body += _error_lines(writer, call, fault) if fault.words is not None else _difference_lines(writer, call)
+    body += writer.before(program.prelude)
+    body += writer.names_of(program.call)
+    body += _showing(writer, program, fault)
     if vllm:
         inside = 'config = VllmConfig(device_config=DeviceConfig(device="cpu"))\nwith set_current_vllm_config(config), set_forward_context(None, config):'
         body = [inside, *(f"    {line}" for item in body for line in item.split("\n"))]
     return "\n".join([*head, "", *body]) + "\n"
+
+
+def host_script(call: Call) -> str:
+    """Only the call on the host, with values by seed: its legality is tried on the meta device."""
+    call = call.map_tensors(lambda t: by_seed(t) if t.fill == "file" else t)
+    writer = _Writer("meta")
+    return "\n".join(["import torch", *writer.names_of(call), f"want = {writer.on_device(call)}"]) + "\n"
+
+
+def storage_script(program: Program) -> str:
+    """The storages of the saved tensors that a script needs, by their place among all tensors, in the dict `wanted`."""
+    tensors = program.tensors()
+    places = [n for n, t in enumerate(tensors) if t.fill == "file"]
+    words = ", ".join(f"{n}: {written(tensors[n]).base}" for n in places)
+    return "\n".join(["import torch", _loader(tensors, None), f"wanted = {{{words}}}"]) + "\n"
 
 
 def count_lines(text: str) -> int:
@@ -67,15 +92,17 @@ def count_lines(text: str) -> int:
 
 
 def _title(call: Call, fault: Fault) -> str:
+    if fault.fallback:
+        return f"{call.op} on Spyre falls back to the CPU;"
     return f"{call.op} on Spyre {'raises' if fault.words is not None else 'differs from the CPU'};"
 
 
-def saved_files(*calls: Call) -> tuple[str, ...]:
-    """The files that hold saved tensors of these calls, in order of their use."""
-    return tuple(dict.fromkeys(t.file for call in calls for t in call.tensors() if t.file))
+def saved_files(program: Program) -> tuple[str, ...]:
+    """The files that hold saved tensors, in order of their use."""
+    return tuple(dict.fromkeys(t.file for t in program.tensors() if t.file))
 
 
-def _loader(tensors: list[Tensor], inputs: str | None) -> str:
+def _loader(tensors: Sequence[Tensor], inputs: str | None) -> str:
     if inputs is not None:
         return f'saved = torch.load(__file__.rpartition("/")[0] + "/{inputs}", weights_only=True)'
     files = list(dict.fromkeys(t.file for t in tensors if t.file))
@@ -84,32 +111,68 @@ def _loader(tensors: list[Tensor], inputs: str | None) -> str:
     return f"saved = {{k: v for f in {files!r} for k, v in torch.load(f, weights_only=True).items()}}"
 
 
-def _difference_lines(writer: _Writer, call: Call) -> list[str]:
+def _showing(writer: _Writer, program: Program, fault: Fault) -> list[str]:
+    if fault.fallback:
+        return _fallback_lines(writer, program.call)
+    if fault.words is not None:
+        return _error_lines(writer, program.call, fault)
+    return _difference_lines(writer, program)
+
+
+def _difference_lines(writer: _Writer, program: Program) -> list[str]:
+    call = program.call
     pick = "" if call.output is None else f"[{call.output}]"
+    want = f"want = {writer.on_host(call)}{pick}"
+    got = [f"got = {writer.on_device(call)}{pick}.cpu()", *_comparison(call)]
+    scale = "scale = float(want.double().nan_to_num(0, 0, 0).abs().max()) if want.numel() else 0.0"
+    lines = [want] if call.exact else [want, scale]
+    if program.repeat > 1:
+        lines += [f"for number in range({program.repeat}):", *(f"    {line}" for line in got)]
+        lines += ["    if wrong.any():", "        break"]
+        told = '{int(wrong.sum())} of {wrong.numel()} elements are wrong in call {number + 1}"'
+    else:
+        lines += got
+        told = '{int(wrong.sum())} of {wrong.numel()} elements are wrong"'
+    return [*lines, f'print(f"{told})', f"raise SystemExit(0 if wrong.any() else {NOT_SHOWN})"]
+
+
+def _comparison(call: Call) -> list[str]:
+    if call.exact:
+        return ["wrong = got != want"]
     return [
-        f"want = {writer.on_host(call)}{pick}",
-        f"got = {writer.on_device(call)}{pick}.cpu()",
-        "scale = float(want.double().nan_to_num(0, 0, 0).abs().max()) if want.numel() else 0.0",
-        f"wrong = ~torch.isclose(got.double(), want.double(), rtol={call.rtol:g}, atol={call.scale_tol:g} * scale, equal_nan=True)",
-        'print(f"{int(wrong.sum())} of {wrong.numel()} elements are wrong")',
-        "raise SystemExit(0 if wrong.any() else 1)",
+        f"rtol, atol = {call.rtol:g}, {call.scale_tol:g} * scale",
+        "close = torch.isclose(got.double(), want.double(), rtol, atol, equal_nan=True)",
+        "wrong = ~close",
     ]
 
 
 def _error_lines(writer: _Writer, call: Call, fault: Fault) -> list[str]:
     return [
+        f"{writer.on_host(call)}  # the CPU carries it out",
         "try:",
         f"    {writer.on_device(call)}",
         "except Exception as error:",
         '    print(f"{type(error).__name__}: {error}"[:2000])',
         f"    raise SystemExit(0 if {json.dumps(fault.words, ensure_ascii=False)} in str(error) else 2)",
         'print("no error")',
-        "raise SystemExit(1)",
+        f"raise SystemExit({NOT_SHOWN})",
+    ]
+
+
+def _fallback_lines(writer: _Writer, call: Call) -> list[str]:
+    return [
+        writer.on_host(call),
+        "with warnings.catch_warnings(record=True) as caught:",
+        '    warnings.simplefilter("always")',
+        f"    {writer.on_device(call)}",
+        'fell = [w for w in caught if w.category.__name__ == "FallbackWarning"]',
+        'print("\\n".join(str(w.message) for w in fell) or "no fallback")',
+        f"raise SystemExit(0 if fell else {NOT_SHOWN})",
     ]
 
 
 class _Writer:
-    """Gives the tensors of the calls their names, in order, and writes the calls with them."""
+    """Gives the tensors of the judged call their names, in order, and writes the calls with them."""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -117,6 +180,7 @@ class _Writer:
         self.made = 0
 
     def names_of(self, call: Call) -> list[str]:
+        """A line for each storage."""
         lines = []
         for tensor in call.tensors():
             if id(tensor) in self.names:  # the same tensor twice, as in mul(x, x)
@@ -124,30 +188,51 @@ class _Writer:
             name = f"{'abcdefghijklmnopqrstuvwxyz'[self.made % 26]}{self.made // 26 or ''}"
             self.made += 1
             self.names[id(tensor)] = name
-            lines.append(f"{name} = {make(tensor)}")
+            lines.append(f"{name} = {written(tensor).base}")
         return lines
 
+    def before(self, prelude: tuple[Call, ...]) -> list[str]:
+        """The earlier calls; equal ones in a row become a loop."""
+        lines: list[str] = []
+        for text, group in itertools.groupby(self._call(call, self._inline, self.device) for call in prelude):
+            times = len(list(group))
+            lines += [text] if times == 1 else [f"for _ in range({times}):", f"    {text}"]
+        return lines
+
+    def _inline(self, tensor: Tensor) -> str:
+        words = written(tensor)
+        return f"{words.base}{'' if tensor.host else self._moved}{words.view}"
+
     def on_host(self, call: Call) -> str:
-        return self._call(call, lambda name: f"{name}.clone()" if _writes(call.op) else name, device="cpu")
+        """The call on the CPU."""
+        copied = ".clone()" if _writes(call.op) else ""
+        return self._call(call, lambda t: f"{self.names[id(t)]}{copied}{written(t).view}", "cpu")
 
     def on_device(self, call: Call) -> str:
-        return self._call(call, lambda name: f'{name}.to("{self.device}")', device=self.device)
+        """The call on the card."""
 
-    def _call(self, call: Call, place: object, *, device: str) -> str:
+        def place(tensor: Tensor) -> str:
+            return f"{self.names[id(tensor)]}{'' if tensor.host else self._moved}{written(tensor).view}"
+
+        return self._call(call, place, self.device)
+
+    @property
+    def _moved(self) -> str:
+        return f'.to("{self.device}")'
+
+    def _call(self, call: Call, place: Placing, device: str) -> str:
         words = [self._word(a, place, device) for a in call.args]
         words += [f"{k}={self._word(v, place, device)}" for k, v in call.kwargs.items()]
         return f"torch.ops.{call.op}({', '.join(words)})"
 
-    def _word(self, value: Arg, place: object, device: str) -> str:
+    def _word(self, value: Arg, place: Placing, device: str) -> str:
         if isinstance(value, Tensor):
-            return str(place(self.names[id(value)]))  # type: ignore[operator]
+            return place(value)
         if isinstance(value, Word):
-            return f'torch.device("{device}")' if value.text.startswith("torch.device") else value.text
+            return _device(value.text, device) if value.text.startswith("torch.device") else value.text
         if isinstance(value, tuple):
             return "[" + ", ".join(self._word(item, place, device) for item in value) + "]"
-        if isinstance(value, float):
-            return _number(value)
-        return repr(value)
+        return number(value) if isinstance(value, float) else repr(value)
 
 
 def _writes(op: str) -> bool:
@@ -156,70 +241,6 @@ def _writes(op: str) -> bool:
     return name.endswith("_") or op.endswith(("out", "_out"))
 
 
-def _number(value: float) -> str:
-    text = repr(value)
-    return f'float("{text}")' if text in {"inf", "-inf", "nan"} else text
-
-
-def make(tensor: Tensor) -> str:
-    """The expression that makes the tensor on the host."""
-    if tensor.fill == "file":
-        base = f"saved[{tensor.key!r}]"
-        return base if tensor.stride is None and not tensor.offset else f"{base}.as_strided({_view(tensor)})"
-    if tensor.stride is None and not tensor.offset:
-        return _filled(tensor, tensor.shape)
-    transposed = _transposed(tensor)
-    if transposed:
-        return transposed
-    return f"{_filled(tensor, (tensor.span,))}.as_strided({_view(tensor)})"
-
-
-def _view(tensor: Tensor) -> str:
-    stride = tensor.stride if tensor.stride is not None else contiguous(tensor.shape)
-    return f"{tuple(tensor.shape)}, {tuple(stride)}, {tensor.offset}"
-
-
-def _transposed(tensor: Tensor) -> str | None:
-    """The last two dimensions swapped: the commonest view, and readable as `.mT`."""
-    if tensor.offset or tensor.stride is None or len(tensor.shape) < 2:
-        return None
-    shape = (*tensor.shape[:-2], tensor.shape[-1], tensor.shape[-2])
-    stride = contiguous(shape)
-    if (*stride[:-2], stride[-1], stride[-2]) != tensor.stride:
-        return None
-    return f"{_filled(tensor, shape)}.mT"
-
-
-def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides in elements."""
-    strides: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
-
-
-def _filled(tensor: Tensor, shape: tuple[int, ...]) -> str:
-    sizes = ", ".join(map(str, shape)) or "()"
-    dtype = f"dtype=torch.{tensor.dtype}"
-    if tensor.dtype == "bool":
-        return f"(torch.rand({sizes}) > 0.5)"
-    if not tensor.is_float and not tensor.dtype.startswith("complex"):
-        return (
-            f"torch.randint({tensor.low}, {max(tensor.high, tensor.low + 1)}, ({sizes}{',' if shape else ''}), {dtype})"
-        )
-    if tensor.fill == "ones":
-        return f"torch.ones({sizes}, {dtype})"
-    if tensor.fill == "last" and shape and shape[-1]:
-        return f"torch.zeros({sizes}, {dtype}).index_fill_(-1, torch.tensor({shape[-1] - 1}), 1)"
-    if tensor.fill == "last":
-        return f"torch.ones({sizes}, {dtype})"
-    if tensor.fill == "arange":
-        count = 1
-        for size in shape:
-            count *= size
-        return f"torch.arange({count}, {dtype}).view({sizes})" if len(shape) != 1 else f"torch.arange({count}, {dtype})"
-    if re.fullmatch(r"float8\w*", tensor.dtype):
-        return f"torch.{tensor.fill}({sizes}).to(torch.{tensor.dtype})"
-    return f"torch.{tensor.fill}({sizes}, {dtype})"
+def _device(text: str, device: str) -> str:
+    """Where the result shall lie: a copy to the host stays one, except where no values exist."""
+    return text if "cpu" in text and device != "meta" else f'torch.device("{device}")'

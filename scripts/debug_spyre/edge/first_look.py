@@ -1,0 +1,89 @@
+"""What of a call's surroundings the fault needs: nothing, the calls before it, or many tries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from debug_spyre.core.repro.call import Call, Program
+from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
+from debug_spyre.core.repro.script import Fault, script
+from debug_spyre.edge.trials import Trials
+
+TIMES = 4  # further processes before a fault counts as steady
+REPEAT = 64  # a fault in one call of five is missed by so many once in a million
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The smallest surroundings in which the call shows the fault; `isolated`: each try needs a fresh process."""
+
+    program: Program
+    found: Fingerprint
+    isolated: bool = False
+    note: str | None = None
+
+
+@dataclass(slots=True)
+class FirstLook:
+    """Tries the call as it was saved, in the order of how much has to stand in the script."""
+
+    trials: Trials
+    original: Fingerprint | None
+    why_not: str = "the call alone does not show the fault"
+    seen: Fingerprint | None = None
+
+    def look(self, call: Call, prelude: tuple[Call, ...]) -> Shown | None:
+        """How the fault shows, or None (then `why_not` says what was seen instead)."""
+        first = self._ask([Program(call)])[0]
+        if (first.get("difference") or {}).get("exact") and not call.exact:
+            call = replace(call, exact=True)
+            first = self._ask([Program(call)])[0]
+        found = self._of(first)
+        if found is not None and found.kind == "crash":
+            return Shown(Program(call), found, isolated=True)
+        again = [self._of(a) for a in self._ask([Program(call)], times=TIMES)]
+        if found is not None and all(again):
+            return Shown(Program(call), found)
+        often = Program(call, repeat=REPEAT)
+        steady = self._of(self._ask([often])[0])
+        if steady is not None:
+            shown = sum(f is not None for f in (found, *again))
+            note = f"comes and goes: a single call shows it in {shown} of {TIMES + 1} processes, {REPEAT} calls do"
+            return Shown(often, steady, isolated=True, note=note)
+        return self._after(call, prelude) or self._fallback(call, first)
+
+    def _after(self, call: Call, prelude: tuple[Call, ...]) -> Shown | None:
+        """With the calls that ran before it in the same process: those of its own op, then all."""
+        own = tuple(c for c in prelude if c.op == call.op)
+        for before in [own, prelude] if own != prelude else [own]:
+            if not before:
+                continue
+            program = Program(call, prelude=before)
+            found = [self._of(answer) for answer in self._ask([program], times=2)]
+            if found[0] is not None and all(found):
+                return Shown(program, found[0], isolated=True, note="shows only after other calls in the same process")
+        return None
+
+    def _fallback(self, call: Call, answer: dict[str, Any]) -> Shown | None:
+        found = Fingerprint("fallback")
+        if not answer.get("fell_back") or (self.original is not None and self.original.kind != "fallback"):
+            return None
+        return Shown(Program(call), found)
+
+    def _ask(self, programs: list[Program], *, times: int = 1) -> list[dict[str, Any]]:
+        texts = [script(p, Fault()) + (f"# try {n + 2}\n" if times > 1 else "") for p in programs for n in range(times)]
+        return self.trials.evaluate(texts, isolated=True)
+
+    def _of(self, answer: dict[str, Any]) -> Fingerprint | None:
+        """What the answer shows, if that is the original's fault."""
+        found = of_answer(answer)
+        if found is None:
+            return None
+        self.seen = found
+        if self.original is not None:
+            same, why = agree(self.original, found)
+            if not same:
+                self.why_not = f"the call alone shows something else: {why}"
+                return None
+        return found
