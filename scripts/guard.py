@@ -20,6 +20,7 @@ MOST_HOLDS = 2
 TAIL = 400_000  # bytes of a transcript that are looked at
 
 CARD_VERBS = frozenset(("triage", "run", "exec", "validate", "shadow", "sweep", "ladder", "repro", "lock"))
+FOLLOWING_VERBS = CARD_VERBS - {"lock"} | {"limits"}  # those that know --foreground
 PYTEST_VERBS = frozenset(("triage", "run", "validate", "shadow", "ladder", "repro"))
 PERSON_FLAGS = ("--patch-approved", "--override", "--reap")
 RUN_NAMES = frozenset(("full-matrix", "baseline", "cpu-control", "post-fix", "post-fix-matrix", "verbose"))
@@ -29,7 +30,7 @@ SPYRE_MODULES = ("torch_spyre", "spyre_inference", "vllm")
 SPYRE_DEVICE = ('"spyre"', "'spyre'", '"spyre:', "'spyre:")
 HARMLESS_ENV = ("TORCH", "SPYRE_", "DT", "VLLM_", "SENCORES", "NO_COLOR", "COLUMNS", "LX_", "FLEX_", "PYTEST_ADDOPTS")
 TEMPORARY = ("/tmp/", "/var/tmp/")  # noqa: S108  named to be refused
-LOCK_ENV = ("DEBUG_SPYRE_LOCK_DIR", "DEBUG_SPYRE_DEVICES")
+LOCK_ENV = ("DEBUG_SPYRE_LOCK_", "DEBUG_SPYRE_DEVICES", "DEBUG_SPYRE_UNSAFE_")  # how such names begin
 
 # ---------------------------------------------------------------------------------------------------------------
 # Reading shell: words, quotes, lists, pipes, redirects, here-documents, substitutions, the usual compound commands.
@@ -1386,7 +1387,7 @@ def judge_own(words: list[str], command: Command, world: World, *, background: b
     """Our command: allowed, but for a person's decisions and what exec and lock would run."""
     verb, rest = (words[1], words[2:]) if len(words) > 1 else ("", [])
     for name, _ in command.assigns:
-        if name in LOCK_ENV:
+        if name.startswith(LOCK_ENV):
             return Finding(DENY, "H1", f"{name} for one command would leave the shared lock; drop it")
     own = rest
     inner: list[str] = []
@@ -1408,13 +1409,13 @@ def judge_own(words: list[str], command: Command, world: World, *, background: b
         if bad.verdict:
             return bad
     if background and is_card_call(verb, rest, inner):
-        line = " ".join(
-            quote(w) for w in [NAME, words[1], *([] if "--foreground" in rest else ["--foreground", "570"]), *rest]
-        )
+        limit = ["--foreground", "570"] if verb in FOLLOWING_VERBS and "--foreground" not in rest else []
+        line = " ".join(quote(w) for w in [NAME, verb, *limit, *rest])
+        later = f"; at status 79: {NAME} wait" if verb in FOLLOWING_VERBS else ""
         return Finding(
             DENY,
             "H1",
-            f"no background start: the job outlives the shell by itself. In the foreground with a shell timeout of 600000 ms: {line}; at status 79: {NAME} wait",
+            f"no background start: the job outlives the shell by itself. In the foreground with a shell timeout of 600000 ms: {line}{later}",
         )
     return Finding(ALLOW, "P2", "debug-spyre itself")
 
@@ -1425,7 +1426,11 @@ def is_card_call(verb: str, rest: list[str], inner: list[str]) -> bool:
         return bool(inner)
     if verb == "triage":
         return "--from" not in rest and "--last" not in rest
-    return verb in CARD_VERBS or (verb in ("limits", "doctor") and "--probe" in rest)
+    return (
+        verb in CARD_VERBS
+        or (verb in ("limits", "doctor") and "--probe" in rest)
+        or (verb == "op" and "--exact" in rest)
+    )
 
 
 def split_inner(rest: list[str]) -> tuple[list[str], list[str]]:

@@ -1,6 +1,10 @@
 """The decision table: each hard rule broken in many spellings, and as many innocent commands beside them."""
 
+from argparse import ArgumentParser
+
 import pytest
+
+from debug_spyre.verbs import table
 
 NODE = "tests/test_rms_norm.py::test_it[decode(q=1,kv=256)]"
 STATES = {"open", "local"}  # needs of a case: a session is open; a local build is installed
@@ -71,6 +75,8 @@ BROKEN = [
     ("collect-xdist", "pytest --collect-only -n 4 tests", "deny", "H1", "serially"),
     ("ampersand", "debug-spyre run tests &", "deny", "H1", "debug-spyre run --foreground 570 tests"),
     ("lock-dir", "DEBUG_SPYRE_LOCK_DIR=/tmp/x debug-spyre run tests", "deny", "H1", "drop it"),
+    ("lock-marks", "DEBUG_SPYRE_LOCK_FDS=3:1:2 debug-spyre run tests", "deny", "H1", "drop it"),
+    ("unprotected", "DEBUG_SPYRE_UNSAFE_NO_HOLDER_CHECK=1 debug-spyre run tests", "deny", "H1", "drop it"),
     # L1
     ("uv-run", "uv run python -c 'print(1)'", "deny", "L1", "uv run --no-sync python -c", "local"),
     ("uv-run-tool", "uv run ruff check .", "deny", "L1", "uv run --no-sync ruff check .", "local"),
@@ -270,12 +276,25 @@ def test_nothing_of_ours_is_allowed_beside_a_push(command, guard, world, place):
 
 
 @pytest.mark.parametrize(
-    "command", ["run t.py", "exec -- python repro.py", "triage tests", "validate", "lock -- sleep 1", "limits --probe"]
+    "command",
+    [
+        "run t.py",
+        "exec -- python repro.py",
+        "triage tests",
+        "validate",
+        "lock -- sleep 1",
+        "limits --probe",
+        "doctor --probe",
+        "op --exact aten.mm",
+    ],
 )
 def test_a_card_verb_is_never_started_in_the_background(command, guard, world, place):
     found = guard.decide("Bash", {"command": f"debug-spyre {command}", "run_in_background": True}, world())
     assert (found.verdict, found.rule) == ("deny", "H1")
     assert "600000" in found.reason
+    parser = ArgumentParser()
+    table.load(command.split()[0]).add_arguments(parser)
+    assert ("--foreground 570" in found.reason) == ("--foreground" in parser._option_string_actions)
 
 
 @pytest.mark.parametrize("command", ["wait", "status --watch", "lock", "triage --from log.txt", "limits"])

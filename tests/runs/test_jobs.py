@@ -278,6 +278,8 @@ def test_a_forged_mark_of_a_held_lock_does_not_open_it(place):
     lock = next(place.locks.iterdir()).stat()
     forged = {"DEBUG_SPYRE_LOCK_FDS": f"0:{lock.st_dev}:{lock.st_ino}"}
     assert place.call("exec", "--no-wait", "--", "true", env=forged).returncode == 75
+    for broken in ("x", "1:2", "a:b:c", ",:,::"):
+        assert place.call("exec", "--no-wait", "--", "true", env={"DEBUG_SPYRE_LOCK_FDS": broken}).returncode == 75
     place.call("stop", "--session", place.folders()[0].name)
 
 

@@ -256,6 +256,25 @@ def test_without_looking_who_has_the_device_the_matrix_goes_red(place, tmp_path)
     assert not (trial.folder / "two-holders").exists() and not mine(place)
 
 
+def test_no_protection_can_be_taken_away_from_a_real_card(place, tmp_path):
+    """A device file is real; /dev/zero stands for one that another process has open."""
+    ready = tmp_path / "open"
+    code = "import sys, time, pathlib; f = open('/dev/zero'); pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
+    holder = subprocess.Popen([sys.executable, "-c", code, str(ready)])
+    try:
+        until(ready.exists)
+        env = {"DEBUG_SPYRE_DEVICES": "/dev/zero", "DEBUG_SPYRE_UNSAFE_NO_HOLDER_CHECK": "1"}
+        refused = place.call("exec", "--no-wait", "--", "true", env=env)
+        assert refused.returncode == 75 and str(holder.pid) in refused.stderr
+    finally:
+        holder.kill()
+        holder.wait()
+    unset = place.json("exec", "--", "sh", "-c", "test -z $DEBUG_SPYRE_UNSAFE_NO_HOLDER_CHECK", env=env)
+    assert unset["status"] == "passed" and any("had no effect" in w for w in unset["warnings"])
+    told = place.json("exec", "--", "true", env={"DEBUG_SPYRE_UNSAFE_NO_DESCRIPTOR": "1"})
+    assert any("was not protected" in w for w in told["warnings"])
+
+
 def test_eight_processes_contend_for_the_card(place, tmp_path):
     """Runs through the command: 8 at a time, each several times; every one passes, none meets another on the device."""
     rounds = 25 if FUZZ else 1

@@ -67,8 +67,10 @@ def compare_with_dispatcher(answers: list[OpAnswer], index: Index, package: Foun
         EnvironmentTroubleError: torch could not be asked; CardBusyError: somebody has the card's lock.
     """
     packets = sorted({a.name.packet_name for a in answers if a.known})
-    with card_lock(wait=0, command="op --exact"):  # the backend is loaded: nothing else may use the card meanwhile
-        told = _ask(packets, package, checkout)
+    with card_lock(
+        wait=0, command="op --exact"
+    ) as held:  # the backend is loaded: nothing else may use the card meanwhile
+        told = _ask(packets, package, checkout, descriptors=held.descriptors)
     disagreements: list[str] = []
     conditional: list[str] = []
     checked = 0
@@ -109,7 +111,9 @@ def _disagreement(answer: OpAnswer, overload: str, has: dict[str, bool]) -> list
     return [f"{name}: read as {verdict.verdict}, the dispatcher has {'a' if real else 'no'} kernel of its own"]
 
 
-def _ask(packets: list[str], found: Found, checkout: Path | None) -> dict[str, Any]:
+def _ask(
+    packets: list[str], found: Found, checkout: Path | None, *, descriptors: tuple[int, ...] = ()
+) -> dict[str, Any]:
     python = choose(checkout or Path.cwd()).python
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
@@ -127,6 +131,7 @@ def _ask(packets: list[str], found: Found, checkout: Path | None) -> dict[str, A
                 env=environment,
                 cwd=folder,
                 timeout=SECONDS,
+                pass_fds=descriptors,  # should we be killed, the lock stays while torch has the card
                 check=False,
             )
         except (OSError, subprocess.SubprocessError) as error:

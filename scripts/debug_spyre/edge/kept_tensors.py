@@ -41,9 +41,10 @@ def compare_kept(run_folder: Path, evidence: Evidence) -> Evidence:
     said: dict[str, dict[str, Any]] = {}
     deadline = time.monotonic() + SECONDS
     for number, line in enumerate(lines):
-        if time.monotonic() > deadline or number >= MOST_TESTS:
+        if number >= MOST_TESTS or time.monotonic() > deadline:
+            why = f"{MOST_TESTS} were" if number >= MOST_TESTS else "time"
             warnings.append(
-                f"tensors of {len(lines) - number} of {len(lines)} failed comparisons were not compared (time)"
+                f"tensors of {len(lines) - number} of {len(lines)} failed comparisons were not compared ({why})"
             )
             break
         found = _compared(run_folder, line, warnings, pictures=len(entries) < MOST_PICTURES)

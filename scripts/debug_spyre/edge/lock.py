@@ -151,20 +151,30 @@ def _take(path: Path, deadline: float | None, wait: float | None, blocked: Calla
 def inherited_descriptors() -> tuple[int, ...]:
     """The lock's descriptors that this process has from the call it runs under: to be passed on."""
     found = []
-    for mark in filter(None, os.environ.get(INHERITED, "").split(",")):
-        number, device, inode = mark.split(":")
-        with suppress(OSError, ValueError):
-            mine = os.fstat(int(number))
+    for (device, inode), number in _marks().items():
+        with suppress(OSError):
+            mine = os.fstat(number)
             if (str(mine.st_dev), str(mine.st_ino)) == (device, inode):
-                found.append(int(number))
+                found.append(number)
     return tuple(found)
+
+
+def _marks() -> dict[tuple[str, str], int]:
+    """(device, inode) -> descriptor, as the call that we run under left them; what is no mark is none."""
+    found = {}
+    for mark in os.environ.get(INHERITED, "").split(","):
+        number, _, file = mark.partition(":")
+        device, _, inode = file.partition(":")
+        if number.isdecimal() and inode:
+            found[device, inode] = int(number)
+    return found
 
 
 def _inherited(paths: Sequence[Path]) -> Held | None:
     """The lock is held for us by the call that we run under: by its descriptors, or by an ancestor that holds it."""
-    if not os.environ.get(INHERITED):
+    marks = _marks()
+    if not marks:
         return None
-    marks = {tuple(mark.split(":")[1:]): mark.split(":")[0] for mark in os.environ[INHERITED].split(",")}
     descriptors = []
     for path in paths:
         try:
@@ -174,8 +184,8 @@ def _inherited(paths: Sequence[Path]) -> Held | None:
         mark = marks.get((str(found.st_dev), str(found.st_ino)))
         if mark is None:
             return None
-        if _has_descriptor(int(mark), found):
-            descriptors.append(int(mark))
+        if _has_descriptor(mark, found):
+            descriptors.append(mark)
         elif not _is_held_above(path):
             return None
     return Held(descriptors, paths, nested=True)

@@ -19,7 +19,7 @@ from debug_spyre.core.errors import CardBusyError, DebugSpyreError, Exit
 from debug_spyre.core.events import RunStarted
 from debug_spyre.core.fold import fold
 from debug_spyre.core.words import RunStatus
-from debug_spyre.edge import card, faults, processes, settling, surroundings
+from debug_spyre.edge import card, faults, processes, settling, surroundings, unsafe
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.child import Child, End
 from debug_spyre.edge.lock import Claim, Held, acquire
@@ -31,10 +31,6 @@ BLOCKED_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD,
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 SETTLE_SECONDS = 5.0  # the kernel lets go of the device a moment after a process ended
 ORPHAN_LOOK_SECONDS = 1.0
-
-
-# for the kill matrix alone: it must go red where the lock is trusted and nobody looks who has the device
-_TRUSTING = bool(os.environ.get("DEBUG_SPYRE_UNSAFE_NO_HOLDER_CHECK"))
 
 
 class _StoppedError(Exception):
@@ -69,6 +65,7 @@ def _supervise(run: RunFolder) -> None:
         notes.append(f"orphans of the run may escape: no child subreaper here ({trouble})")
     try:
         cards = card.devices(job.cards)
+        notes += unsafe.drop_unless_stand_in(cards)
         provenance = surroundings.provenance_of(job)
         held = _take_card(run, job, cards, who)
         try:
@@ -92,9 +89,10 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
     Raises:
         CardBusyError: somebody has; the locks are let go.
     """
+    trusting = bool(os.environ.get(unsafe.NO_HOLDER_CHECK))
 
     def clean() -> None:
-        if not _TRUSTING:
+        if not trusting:
             end_orphans(cards)
 
     clean()
@@ -116,7 +114,7 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
     me = Claim(_shown(job.argv), cwd=job.cwd or job.checkout, session=session, run=job.run)
     held = acquire(cards, wait=job.wait, claim=me, blocked=blocked)
     try:
-        if not held.nested and not _TRUSTING:
+        if not held.nested and not trusting:
             _prove_free(run, job, cards, who)
     except BaseException:
         held.release()
