@@ -76,6 +76,19 @@ def test_every_reference_is_named_with_when_to_read_it_and_lies_one_level_deep()
         assert (SKILL / name).is_file() or name == "CLAUDE.md", name
 
 
+def test_the_reference_of_variables_is_complete_and_names_none_that_nobody_reads():
+    """Found in the sources, names that are put together apart; what is for tests only stands under that heading."""
+    text = (SKILL / "references/environment.md").read_text()
+    named = set(re.findall(r"^\| `(DEBUG_SPYRE_[A-Z_]+)` \|", text, re.MULTILINE))
+    sources = [p for p in (ROOT / "scripts").rglob("*") if p.suffix == ".py" or p.name == "debug-spyre"]
+    read = set()
+    for path in (*(p for p in sources if p.is_file()), ROOT / "Makefile"):
+        read |= set(re.findall(r"DEBUG_SPYRE_[A-Z]+(?:_[A-Z]+)*\b(?!_)", path.read_text(encoding="utf-8")))
+    assert named == read
+    tests_only = set(re.findall(r"`(DEBUG_SPYRE_[A-Z_]+)` \|", text.split("**For our own tests only.**")[1]))
+    assert tests_only == {n for n in named if "UNSAFE" in n} | {"DEBUG_SPYRE_FUZZ"}
+
+
 def test_attention_notes_are_for_attention_only_and_no_text_sends_to_its_test_file():
     told = [line for line in BODY.splitlines() if "attention-notes.md" in line]
     assert len(told) == 1

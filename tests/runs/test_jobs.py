@@ -247,6 +247,12 @@ def test_a_refused_run_without_a_session_leaves_no_folder(place):
     place.call("stop", "r1", "--session", there[0].name)
 
 
+def test_a_mistyped_number_of_seconds_costs_no_run(place):
+    for value in ("ten", "", "-1", "nan", "inf"):
+        env = {f"DEBUG_SPYRE_{name}": value for name in ("GRACE", "QUIET", "RELEASE")}
+        assert place.json("exec", "--", "true", env=env)["status"] == "passed", value
+
+
 def test_words_that_are_not_utf8_reach_the_command_byte_for_byte(place):
     script = "import os, sys; sys.exit(os.fsencode(sys.argv[1]) != b'caf\\xe9')"
     assert place.call("exec", "--", sys.executable, "-c", script, os.fsdecode(b"caf\xe9")).returncode == 0

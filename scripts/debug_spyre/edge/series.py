@@ -24,8 +24,8 @@ from debug_spyre.edge.records import read_evidence
 from debug_spyre.edge.run_folder import RunFolder, run_folders_of
 from debug_spyre.edge.settling import tensor_budget
 
-TRIES = "DEBUG_SPYRE_SPOILER_TRIES"
-SECONDS = "DEBUG_SPYRE_SPOILER_SECONDS"
+MOST_TRIES = 40  # processes for the spoilers of one test
+MOST_SECONDS = 1800.0  # for those of all tests
 
 
 def main(words: Sequence[str]) -> int:
@@ -107,7 +107,7 @@ def _alone(series: Series, _number: int) -> tuple[list[str], dict[str, object], 
     for nodeid in failing:
         _, by_itself = series.part([nodeid])
         alone[nodeid] = seen_in(by_itself).get(nodeid) or Seen(Outcome.MISSING)
-    deadline = time.monotonic() + float(os.environ.get(SECONDS, "1800"))
+    deadline = time.monotonic() + MOST_SECONDS
     spoilers: dict[str, Spoilers] = {}
     for nodeid in (n for n in failing if not alone[n].fails):
         if time.monotonic() >= deadline:
@@ -128,8 +128,7 @@ def _spoilers_of(series: Series, nodeid: str, before: Sequence[str], deadline: f
         seen = seen_in(evidence).get(nodeid)
         return bool(seen and seen.fails)
 
-    budget = int(os.environ.get(TRIES, "40"))
-    found = smallest(before, lambda tests: time.monotonic() < deadline and spoils(tests), budget=budget)
+    found = smallest(before, lambda tests: time.monotonic() < deadline and spoils(tests), budget=MOST_TRIES)
     late = time.monotonic() >= deadline
     return Spoilers(found.tests, found.shown, found.complete and not late, found.tries)
 

@@ -22,6 +22,7 @@ from debug_spyre.core.scope import scope_of
 from debug_spyre.core.words import RunStatus
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.faults import kept_going
+from debug_spyre.edge.ffdc_reports import keep_reports
 from debug_spyre.edge.files import PRIVATE, write_atomically
 from debug_spyre.edge.records import counts_of
 from debug_spyre.edge.run_folder import RunFolder
@@ -33,17 +34,26 @@ SESSION_TENSORS = 1024 * 1024 * 1024
 
 def grace_seconds() -> float:
     """Time between TERM and KILL."""
-    return float(os.environ.get("DEBUG_SPYRE_GRACE", "10"))
+    return _seconds("DEBUG_SPYRE_GRACE", 10.0)
 
 
 def quiet_seconds() -> float:
     """After how long without output and result a run is said to be quiet."""
-    return float(os.environ.get("DEBUG_SPYRE_QUIET", "300"))
+    return _seconds("DEBUG_SPYRE_QUIET", 300.0)
 
 
 def release_seconds() -> float:
     """How long the device may take to be let go."""
-    return float(os.environ.get("DEBUG_SPYRE_RELEASE", "60"))
+    return _seconds("DEBUG_SPYRE_RELEASE", 60.0)
+
+
+def _seconds(name: str, default: float) -> float:
+    """A supervisor must not die of a typing error when the run has ended already: no number counts as not set."""
+    try:
+        seconds = float(os.environ.get(name, ""))
+    except ValueError:
+        return default
+    return seconds if 0 <= seconds < float("inf") else default
 
 
 def is_session(events: Iterable[object]) -> bool:
@@ -68,6 +78,8 @@ def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
         evidence = read_run(results, output, checkout=Path(job.checkout))
     if evidence is None:
         return None
+    with kept_going("the first-failure reports could not be kept", notes):
+        keep_reports(run.results)
     with kept_going("the kept tensors could not be compared", notes):
         from debug_spyre.edge.kept_tensors import compare_kept
 
