@@ -254,6 +254,15 @@ def test_a_member_is_moved_into_a_linked_session_of_its_own(ds):
     ds("cluster", "drop", "no::such", "--reason", "r", "--session", opened["session"], status=64)
 
 
+def test_after_a_move_the_client_goes_on_in_the_session_that_it_opened(ds):
+    ds("open", "first-one", "--members", NODE, OTHER, CLAUDE_CODE_SESSION_ID="one")
+    moved = ds("cluster", "move", OTHER, "--to", "other-nan", "--reason", "NaN", CLAUDE_CODE_SESSION_ID="one")
+    first = ds.json("status", CLAUDE_CODE_SESSION_ID="one")
+    assert first["slug"] == "first-one"
+    assert f"next: debug-spyre status --session {first['session']}" in moved.stdout
+    assert ds.json("status", "--session", "other-nan", CLAUDE_CODE_SESSION_ID="one")["slug"] == "other-nan"
+
+
 def test_members_by_predicate_are_said_in_words(ds):
     ds("open", "silent-fallback", "--members", NODE, "--falls-back", "aten.sin")
     assert "falls back: aten.sin" in ds("cluster", "list").stdout

@@ -220,6 +220,7 @@ def next_action(session: Session, claim: Claim) -> Condition:
         else "say what a person must decide, or the escalation"
     )
     if told is None or len(told.strip()) < SHORTEST_ACTION:
-        text = f"no concrete next action: {wanted}"
+        given = f" ({told.strip()!r} says too little)" if told and told.strip() else ""
+        text = f"no concrete next action{given}: {wanted}"
         return Condition(code, SHUT, text, next="debug-spyre close blocked --next TEXT")
     return Condition(code, OPEN, f"next: {told.strip()}")

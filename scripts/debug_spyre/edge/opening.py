@@ -67,7 +67,7 @@ def _first_events(checkout: Path, folder: Folder, opening: Opening) -> list[Even
         tree=opening.tree or tree.snapshot(checkout, folder.path),
         backend=_backend(checkout),
         linked_from=opening.linked_from,
-        client=os.environ.get("CLAUDE_CODE_SESSION_ID"),
+        client=None if opening.linked_from else os.environ.get("CLAUDE_CODE_SESSION_ID"),  # work goes on in the origin
         local_time=clock.local_time(),
     )
     events: list[Event] = [opened]

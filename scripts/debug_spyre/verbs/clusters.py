@@ -127,7 +127,8 @@ def _move(args: Namespace, folder: Folder, session: Session) -> tuple[list[str],
     )
     opening.link_sessions(folder, other)
     html, here = page.render(other), after_change(folder)
-    lines = [f"{len(moved)} moved to {other.stem}", f"its log: {html}", f"this log: {here}"]
+    lines = [f"{len(moved)} moved to {other.stem}, which waits for its turn", f"its log: {html}", f"this log: {here}"]
+    lines.append(f"next: debug-spyre status --session {folder.stem}")
     return lines, {"moved": [m.nodeid for m in moved], "to": other.stem, "log": str(html)}
 
 
