@@ -217,3 +217,24 @@ def test_a_full_disk_leaves_no_half_bundle(place, escalate):
         escalate(status=1)
     assert not (folder.path / "escalation").exists()
     assert not list(folder.path.glob(".bundle-*"))
+
+
+def test_first_failure_reports_of_the_run_go_along(place, escalate):
+    folder = tell(place)
+    (folder.path / "runs/r1/ffdc").mkdir()
+    (folder.path / "runs/r1/ffdc/ffdc_unimplemented_20261130T100000_1_99.json").write_text(f'{{"host": "{HOST}"}}')
+    escalate()
+    text = (folder.path / "escalation/reports/r1-ffdc_unimplemented_20261130T100000_1_99.json").read_text()
+    assert text == '{"host": "<host-1>"}'
+
+
+def test_a_user_whose_name_is_a_word_of_the_script_does_not_break_it(place):
+    folder = tell(place)
+    script = "import torch\nscale = torch.ones(3).max()  # max's machine\nraise SystemExit(0)\n"
+    (folder.path / "repro.py").write_text(script)
+    env = {**os.environ, "DEBUG_SPYRE_PYTHON": sys.executable, "USER": "max", "LOGNAME": USER, "HOME": "/home/max"}
+    done = subprocess.run([COMMAND, "escalate"], cwd=place[0], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    assert (folder.path / "escalation/repro.py").read_text() == script
+    assert "not hidden, too short or too common: max" in done.stdout
+    assert USER not in (folder.path / "escalation/logs/baseline.txt").read_text()

@@ -16,11 +16,11 @@ import socket
 import tempfile
 import zipfile
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from debug_spyre.core.errors import EnvironmentTroubleError, RefusedError
-from debug_spyre.core.escalation.redaction import Private, Redactor
+from debug_spyre.core.escalation.redaction import Private, Redactor, identifiers
 from debug_spyre.core.masking import secret_values
 from debug_spyre.edge.files import PRIVATE, write_atomically
 
@@ -72,7 +72,9 @@ def private_of_this_host() -> Private:
 
 def plan_bundle(entries: Iterable[Entry], *, private: Private, cap: int = DEFAULT_CAP) -> Plan:
     """Redact every text entry by one map and keep within `cap` bytes; what was left out is listed."""
-    redactor = Redactor(private)
+    entries = list(entries)
+    names = frozenset[str]().union(*(identifiers(_source(e)) for e in entries if e.name.endswith(".py")))
+    redactor = Redactor(replace(private, identifiers=private.identifiers | names))
     files: list[tuple[str, bytes]] = []
     omitted: list[str] = []
     size = 0
@@ -87,14 +89,16 @@ def plan_bundle(entries: Iterable[Entry], *, private: Private, cap: int = DEFAUL
     return Plan(tuple(sorted(files)), tuple(omitted), redactor)
 
 
-def _content(entry: Entry, redactor: Redactor) -> bytes:
+def _source(entry: Entry) -> str:
     if entry.text is not None:
-        return redactor.redact(entry.text).encode("utf-8", "replace")
-    if entry.path is None:
-        return b""
-    if entry.path.suffix in BINARY:
+        return entry.text
+    return entry.path.read_text(encoding="utf-8", errors="replace") if entry.path else ""
+
+
+def _content(entry: Entry, redactor: Redactor) -> bytes:
+    if entry.path is not None and entry.path.suffix in BINARY:
         return entry.path.read_bytes()
-    return redactor.redact(entry.path.read_text(encoding="utf-8", errors="replace")).encode("utf-8", "replace")
+    return redactor.redact(_source(entry)).encode("utf-8", "replace")
 
 
 def _safe_name(name: str) -> str:

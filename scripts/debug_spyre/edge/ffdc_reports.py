@@ -9,6 +9,7 @@ from pathlib import Path
 
 from debug_spyre.core.triage.ffdc import NAME, Report, parse
 from debug_spyre.edge.compile_cache import compile_cache
+from debug_spyre.edge.files import PRIVATE, make_folder, write_atomically
 
 _LARGEST = 4 << 20
 _MOST = 200
@@ -35,6 +36,17 @@ def reports_of(results: Path) -> tuple[Report, ...]:
         if report is not None:
             found.append(report)
     return tuple(found)
+
+
+def keep_reports(results: Path) -> tuple[Path, ...]:
+    """Copies of the run's reports in its own folder (`ffdc/`): the compiler's cache is cleared by others."""
+    kept = []
+    for report in reports_of(results):
+        target = results.parent / "ffdc" / Path(report.path).name
+        make_folder(target.parent)
+        write_atomically(target, Path(report.path).read_bytes(), mode=PRIVATE)
+        kept.append(target)
+    return tuple(kept)
 
 
 def reports_folder(env: Mapping[str, str]) -> Path:

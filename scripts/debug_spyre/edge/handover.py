@@ -129,7 +129,7 @@ def _machine_files(folder: Folder, session: Session) -> list[Entry]:
     entries = []
     for run in session.runs.values():
         base = folder.path / "runs" / run.id
-        for pattern in ("comparisons.json", "ffdc*.json", "ffdc/*.json", "shadow.json", "sweep.json", "ladder.json"):
+        for pattern in ("comparisons.json", "ffdc/*.json", "shadow.json", "sweep.json", "ladder.json"):
             entries += [Entry(f"reports/{run.id}-{p.name}", path=p) for p in sorted(base.glob(pattern))]
     for name in ("cpu-control.txt", "verbose.log"):
         path = folder.path / name
@@ -174,8 +174,10 @@ def _note(name: str) -> str:
     }
     if name in SCRIPTS:
         return "the repro"
+    if name.endswith("_control.py"):
+        return "the same script on the CPU"
     if name.endswith("_cpu.py"):
-        return "the same on the CPU"
+        return "the failing test on the CPU; needs the plugin's checkout"
     if name.endswith("_inputs.pt"):
         return "the saved inputs of the repro"
     if name.startswith("logs/"):

@@ -89,7 +89,7 @@ class Prover:
     ) -> tuple[int, list[str], bool]:
         """Write the script and its CPU form; returns how often it showed, the runs, and whether the CPU is fine."""
         path = self.write(name, text)
-        control = self.write(name.replace(".py", "_cpu.py"), on_cpu)
+        control = self.write(name.replace(".py", "_control.py"), on_cpu)  # repro_cpu.py is the test's
         runs, shown = [], 0
         digest = sha256_of(path)[:24]
         for number in range(times):

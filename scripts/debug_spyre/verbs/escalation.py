@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 
 from debug_spyre.core.errors import RefusedError, UsageError
 from debug_spyre.core.escalation.conditions import Lack, lacks
-from debug_spyre.core.escalation.redaction import Private
 from debug_spyre.core.events import ReportMade
 from debug_spyre.edge import bundle, handover, workspace
 from debug_spyre.edge.kept import all_evidence
@@ -48,7 +48,7 @@ def _escalate(args: Namespace) -> int:
         after_change(folder)  # the page goes along as it stands now
     issue, entries = handover.gather(folder, session, evidence)
     private = bundle.private_of_this_host()
-    private = Private(private.users, (*private.hosts, *args.hide), private.homes, private.secrets)
+    private = replace(private, hosts=(*private.hosts, *args.hide))
     plan = bundle.plan_bundle(entries, private=private, cap=int(args.cap * MEGABYTE))
     lines = [f"title: {plan.redactor.redact(issue.title)}", *_preview(plan)]
     data = {

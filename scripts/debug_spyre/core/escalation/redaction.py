@@ -5,8 +5,10 @@ Secrets are masked without a placeholder of their own: nobody should be able to 
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import re
+import tokenize
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,6 +51,9 @@ class Private:
     hosts: tuple[str, ...] = ()
     homes: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()  # values of secret variables
+    identifiers: frozenset[str] = (
+        frozenset()
+    )  # names in the scripts' code: hiding the user `max` must not break `.max()`
 
 
 @dataclass(slots=True)
@@ -61,8 +66,8 @@ class Redactor:
 
     def __post_init__(self) -> None:
         words = [(home.rstrip("/"), "home") for home in self.private.homes if len(home.rstrip("/")) > 1]
-        words += [(host, "host") for host in _worth_hiding(self.private.hosts)]
-        words += [(user, "user") for user in _worth_hiding(self.private.users)]
+        words += [(host, "host") for host in self._worth_hiding(self.private.hosts)]
+        words += [(user, "user") for user in self._worth_hiding(self.private.users)]
         self._literals = tuple(sorted(dict.fromkeys(words), key=lambda w: (-len(w[0]), w)))
 
     _literals: tuple[tuple[str, str], ...] = ()
@@ -109,11 +114,20 @@ class Redactor:
     def unhidden(self) -> tuple[str, ...]:
         """Names too short or too common to hide; the preview says so."""
         names = (*self.private.users, *self.private.hosts)
-        return tuple(sorted({n for n in names if n and n not in _worth_hiding(names)}))
+        return tuple(sorted({n for n in names if n and n not in self._worth_hiding(names)}))
+
+    def _worth_hiding(self, names: Iterable[str]) -> tuple[str, ...]:
+        common = _COMMON | self.private.identifiers
+        return tuple(n for n in names if len(n) >= SHORTEST_NAME and n.lower() not in common and n not in common)
 
 
-def _worth_hiding(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(n for n in names if len(n) >= SHORTEST_NAME and n.lower() not in _COMMON)
+def identifiers(source: str) -> frozenset[str]:
+    """The names in Python source, strings and comments left aside; nothing where it is no Python."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return frozenset()
+    return frozenset(t.string for t in tokens if t.type == tokenize.NAME)
 
 
 def _bounded(value: str, kind: str) -> re.Pattern[str]:
