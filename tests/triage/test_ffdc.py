@@ -8,7 +8,7 @@ import pytest
 
 from debug_spyre.core.errors import BadInputError
 from debug_spyre.core.evidence import Kind, Stage
-from debug_spyre.edge.ffdc_reports import reports_folder
+from debug_spyre.edge.ffdc_reports import keep_reports, reports_folder
 from debug_spyre.edge.logs_reader import read_logs, read_run
 
 
@@ -54,6 +54,15 @@ def test_a_report_of_another_process_or_of_before_is_not_this_runs(tmp_path, cac
     evidence = run_of(tmp_path, "a.py:3: in t\nE   LookupError: dxp gave up on kernel 3")
     assert evidence.failures[0].stage is None
     assert evidence.warnings == ()
+
+
+def test_the_runs_own_reports_are_kept_beside_its_results(tmp_path, cache):
+    path = cache(4242)
+    cache(1)
+    run_of(tmp_path, "a.py:3: in t\nE   LookupError: dxp gave up on kernel 3")
+    assert [p.name for p in keep_reports(tmp_path / "results.jsonl")] == [path.name]
+    path.unlink()
+    assert (tmp_path / "ffdc" / path.name).read_text() == body(4242)
 
 
 def test_a_damaged_report_is_left_alone(tmp_path, cache):
