@@ -1,13 +1,19 @@
 """The list of sessions, and prune: only old closed sessions go, and nothing else."""
 
 import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from debug_spyre import cli
 from debug_spyre.core import events as ev
 from debug_spyre.edge import page
-from debug_spyre.edge.workspace import session_folders
+from debug_spyre.edge.files import sweep
+from debug_spyre.edge.workspace import Folder, session_folders
 
 
 @pytest.fixture
@@ -80,6 +86,49 @@ def test_render_and_index_print_absolute_paths(logs, capsys):
     }
     assert cli.main(["index", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sessions"] == 3
+
+
+def test_one_damaged_journal_keeps_no_other_page_from_being_written(logs, capsys):
+    event = '{"v":1,"seq":9,"at":"t","by":"b","kind":"session_closed","status":"%s"}\n'
+    damaged = ("debug-20260730-141205-wide", event % "finished"), ("debug-20260729-101010-index", "not json\n")
+    for stem, line in damaged:
+        with (logs / stem / "journal.jsonl").open("a") as stream:
+            stream.write(line)
+    assert cli.main(["render", "--all"]) == 2
+    told = capsys.readouterr()
+    assert told.out.splitlines() == [str(logs / "debug-20260728-101010-softmax.html"), str(logs / "index.html")]
+    assert "finished" in told.err and "damaged" in told.err
+    assert cli.main(["render", "--session", "wide"]) == 2
+
+
+def test_what_a_killed_writer_left_is_swept_an_hour_later_and_nothing_else(logs):
+    folder = logs / "debug-20260730-141205-wide"
+    old = time.time() - 4000
+    left = [logs / ".index.html.abcd1234.part", folder / ".log.md.abcd1234.part"]
+    spared = [logs / ".mine", logs / "x.part", folder / ".stop-holds"]
+    for path in (*left, *spared):
+        path.write_text("x")
+        os.utime(path, (old, old))
+    young = logs / ".index.html.efgh5678.part"
+    young.write_text("x")
+    os.utime(logs / "index.html", (old, old))
+    page.render(Folder(folder))
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in (*spared, young))
+
+
+def test_a_killed_write_leaves_a_name_that_is_swept(tmp_path):
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from debug_spyre.edge import files\n"
+        "files.os.replace = lambda *a: os.kill(os.getpid(), 9)\n"
+        "files.write_atomically(Path(sys.argv[2]), 'text')"
+    )
+    scripts = str(Path(page.__file__).parents[2])
+    assert subprocess.run([sys.executable, "-c", code, scripts, str(tmp_path / "a page")]).returncode == -9
+    (left,) = tmp_path.iterdir()
+    os.utime(left, (1, 1))
+    sweep(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_index_without_any_session_is_a_plain_no(checkout, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from debug_spyre.core.errors import EnvironmentTroubleError
 
 PRIVATE = 0o600
 READABLE = 0o644
+PART = ".part"  # ends the name of a file that is being written
+OLD_SECONDS = 3600.0
 
 
 def write_atomically(path: Path, content: str | bytes, *, mode: int = READABLE) -> None:
@@ -23,7 +26,7 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = READABLE) 
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     temporary = None
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=PART, dir=path.parent)
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
             os.fchmod(stream.fileno(), mode)
@@ -36,6 +39,16 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = READABLE) 
             f"cannot write {path}: {error.strerror or error}",
             next="free space or choose a writable place with DEBUG_SPYRE_LOGS=DIR",
         ) from error
+
+
+def sweep(folder: Path) -> None:
+    """Take away what writers that were killed left half written here an hour ago or earlier."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") and entry.name.endswith(PART):
+                with suppress(OSError):
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > OLD_SECONDS:
+                        os.unlink(entry.path)
 
 
 def make_folder(path: Path, *, exclusive: bool = False) -> None:

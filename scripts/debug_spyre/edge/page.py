@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from debug_spyre.core.errors import DebugSpyreError
 from debug_spyre.core.events import SessionOpened
-from debug_spyre.core.fold import fold
 from debug_spyre.core.session import Run, Session
 from debug_spyre.core.words import BASELINE, RUN_NAMES
-from debug_spyre.edge.files import write_atomically
+from debug_spyre.edge.files import sweep, write_atomically
 from debug_spyre.edge.kept import load_evidence
 from debug_spyre.edge.templates import render_template, templates_folder
-from debug_spyre.edge.workspace import Folder, load_session, session_folders
+from debug_spyre.edge.workspace import Folder, load_session, session_folders, session_of
 
 if TYPE_CHECKING:
     from debug_spyre.core.view.frame import Material, Tail
@@ -69,6 +68,7 @@ def _keep_index(folder: Folder, view: LogView) -> None:
             or not index.exists()
             or time.time() - index.stat().st_mtime > INDEX_SECONDS
         ):
+            sweep(folder.path)
             render_index(logs)
 
 
@@ -76,6 +76,7 @@ def render_index(logs: Path) -> Path:
     """Write the list of all sessions; returns its absolute path."""
     from debug_spyre.core.view.sessions import index_view
 
+    sweep(logs)
     page = (logs / INDEX).absolute()
     with _one_at_a_time(logs):
         listed = [_listed(folder) for folder in session_folders(logs)]
@@ -118,7 +119,7 @@ def _material(folder: Folder) -> Material | None:
     reading = folder.journal.read()
     if not any(isinstance(event, SessionOpened) for event in reading.events[:1]):
         return None
-    session = fold(reading.events)
+    session = session_of(folder, reading.events)
     runs = [run for run in session.runs.values() if run.is_finished and run.valid]
     return Material(
         session=session,

@@ -6,11 +6,12 @@ import json
 import os
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError, UsageError
-from debug_spyre.core.events import SessionOpened
+from debug_spyre.core.events import Event, SessionOpened
 from debug_spyre.core.fold import NoSessionError, fold
 from debug_spyre.core.session import Session
 from debug_spyre.core.words import Status
@@ -106,8 +107,17 @@ def load_session(folder: Folder) -> Session:
     Raises:
         BadInputError: the journal can't be read or does not begin with session_opened.
     """
+    return session_of(folder, folder.journal.read().events)
+
+
+def session_of(folder: Folder, events: Iterable[Event]) -> Session:
+    """The state that these events of the folder's journal make.
+
+    Raises:
+        BadInputError: they make none.
+    """
     try:
-        return fold(folder.journal.read().events)
+        return fold(events)
     except NoSessionError as error:
         raise BadInputError(f"{folder.journal.path}: {error}", next="debug-spyre status --all") from error
 

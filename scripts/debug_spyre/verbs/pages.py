@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from debug_spyre.core.errors import UsageError
+from debug_spyre.core.errors import BadInputError, Exit, UsageError
 from debug_spyre.core.view.text import count, size
 from debug_spyre.edge import page, pruning
 from debug_spyre.edge.workspace import find_checkout, logs_folder, session_folders
-from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, the_session
 from debug_spyre.verbs.verb import Verb
 
@@ -21,12 +21,18 @@ def _render_arguments(parser: ArgumentParser) -> None:
 def _render(args: Namespace) -> int:
     if args.all:
         logs = logs_folder(find_checkout())
-        pages = [str(page.render(folder)) for folder in session_folders(logs)]
+        pages, unread = [], 0
+        for folder in session_folders(logs):
+            try:
+                pages.append(str(page.render(folder)))
+            except BadInputError as error:  # one damaged journal keeps no other page from being written
+                warn(error.what)
+                unread += 1
         pages.append(str(page.render_index(logs)))
     else:
-        pages = [str(page.render(the_session(args)))]
+        pages, unread = [str(page.render(the_session(args)))], 0
     answer(pages, {"pages": pages}, as_json=args.json)
-    return 0
+    return int(Exit.BAD_INPUT if unread else Exit.YES)
 
 
 def _index_arguments(parser: ArgumentParser) -> None:
