@@ -1,5 +1,7 @@
 """The gate's conformance table: every condition both ways, and what a person may and may not set aside."""
 
+from types import SimpleNamespace
+
 import pytest
 from tests.loop.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story, good_story
 
@@ -7,6 +9,9 @@ from debug_spyre.core import events as ev
 from debug_spyre.core.changes import Changes
 from debug_spyre.core.claim import Claim, Retrospective
 from debug_spyre.core.gate import OVERRIDABLE, judge, judge_blocked
+from debug_spyre.core.measured import Measured
+from debug_spyre.core.validation import matrix_record
+from debug_spyre.core.view.gate_view import matrix_words
 from debug_spyre.core.words import GateState
 
 TOLD = Retrospective("a partial reduction", "the dtype rows", "the 64-element period")
@@ -35,6 +40,20 @@ def test_an_empty_session_is_not_open_and_every_reason_names_its_next_command():
     found = gate(Story())
     assert found.state is not GateState.OPEN
     assert all(r.next and r.text for r in found.reasons)
+
+
+def test_the_numbers_of_a_large_matrix_are_whole_where_its_lists_are_cut():
+    many = {f"t::m[{n}]": "passed" for n in range(300)}
+    story = Story(members=("t::a",))
+    story.run("full-matrix", {"t::a": "failed", **many})
+    story.run("baseline", {"t::a": "failed"})
+    story.run("post-fix", {"t::a": "passed"}, tree=FIXED)
+    story.run("post-fix-matrix", {"t::a": "passed", **dict.fromkeys(many, "failed")}, tree=FIXED)
+    record = matrix_record(Measured(story.session, story.evidence), None)
+    assert record["numbers"]["new"] == 300 and len(record["new"]) < 300
+    assert record["numbers"]["gone"] == len(record["gone"]) == 1
+    frame = SimpleNamespace(line=lambda text, _width: text)
+    assert "300 new failures" in matrix_words(frame, record)[0]
 
 
 A, B, C, D = "t::a", "t::b", "t::c", "t::d"

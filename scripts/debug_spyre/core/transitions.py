@@ -145,11 +145,6 @@ class MatrixChange:
     gone: tuple[str, ...] = ()  # failed before, passes now
     still: tuple[str, ...] = ()
 
-    @property
-    def is_clean(self) -> bool:
-        """Nothing got worse and nothing is open."""
-        return not (self.new or self.worse or self.vanished or self.unclear)
-
 
 def compare_matrix(before: Sight, after: Sight) -> MatrixChange:
     """The matrix before against the matrix after, every node id of either."""

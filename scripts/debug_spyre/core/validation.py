@@ -135,22 +135,26 @@ def _note(m: Measured, member: Member, now: Seen | None, dependent: bool) -> str
 
 
 def matrix_record(m: Measured, changes: Changes | None) -> dict[str, Any]:
-    """The matrix compared, as the journal keeps it; lists of ids are cut at 200 (the evidence has them all)."""
+    """The matrix compared, as the journal keeps it; lists of ids are cut at 200, their numbers are whole."""
     before, after = m.before_matrix, m.after_matrix
     change = matrix_change(m, after) if after is not None else None
     found = regressions(m) or Regressions()
     both = before is not None and after is not None
+    lists: dict[str, list[Any]] = {
+        "new": list(found.new),
+        "unsteady": list(found.unsteady),
+        "flaky": list(found.flaky),
+        "gone": list(change.gone) if change else [],
+        "worse": [list(entry) for entry in change.worse if entry[0] in found.worse] if change else [],
+        "vanished": [list(entry) for entry in change.vanished] if change else [],
+    }
     return {
         "pre_run": before.run.id if before else None,
         "post_run": after.run.id if after else None,
         "pre": before.run.counts if before else None,
         "post": after.run.counts if after else None,
-        "new": list(found.new[:SHOWN_IDS]),
-        "unsteady": list(found.unsteady[:SHOWN_IDS]),
-        "flaky": list(found.flaky[:SHOWN_IDS]),
-        "gone": list(change.gone[:SHOWN_IDS]) if change else [],
-        "worse": [list(entry) for entry in change.worse if entry[0] in found.worse][:SHOWN_IDS] if change else [],
-        "vanished": [list(entry) for entry in change.vanished[:SHOWN_IDS]] if change else [],
+        **{name: entries[:SHOWN_IDS] for name, entries in lists.items()},
+        "numbers": {name: len(entries) for name, entries in lists.items()},
         "scope_equal": is_same_scope(before, after) if both else None,  # type: ignore[arg-type]
         "changes": {"tree": m.patched, **changes.to_json()} if changes is not None else None,
     }

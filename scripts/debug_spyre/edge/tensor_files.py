@@ -11,7 +11,6 @@ import os
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -251,8 +250,3 @@ def write_safetensors(path: Path, tensors: dict[str, tuple[str, tuple[int, ...],
     write_atomically(
         path, struct.pack("<Q", len(text)) + text + b"".join(raw for _, _, raw in tensors.values()), mode=0o600
     )
-
-
-def elements_of(entry: dict[str, Any]) -> int:
-    """How many elements a header's entry has."""
-    return prod(entry["shape"])

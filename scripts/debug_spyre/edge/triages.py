@@ -13,7 +13,6 @@ from typing import Any
 from debug_spyre.core.errors import BadInputError, UsageError
 from debug_spyre.core.events import Event, RunFinished, RunStarted
 from debug_spyre.edge.files import make_folder
-from debug_spyre.edge.journal import JOURNAL
 from debug_spyre.edge.workspace import Folder
 
 TRIAGE_FILE = "triage.json"
@@ -123,11 +122,6 @@ def take_in(triage: Folder, session: Folder, *, named: str | None = None) -> tup
             _share_tree(triage.path / "runs" / event.run, session.path / "runs" / event.run)
             _share(triage.path / event.output, session.path / event.output)
     return kept
-
-
-def has_journal(folder: Path) -> bool:
-    """The folder keeps runs."""
-    return (folder / JOURNAL).is_file()
 
 
 def _share_tree(source: Path, target: Path) -> None:

@@ -21,7 +21,7 @@ from debug_spyre.edge.tree import patch_since
 from debug_spyre.edge.validating import gate_evidence, present
 from debug_spyre.edge.workspace import Folder, load_session
 from debug_spyre.verbs.answer import answer, warn
-from debug_spyre.verbs.here import add_session_argument, after_change, the_session
+from debug_spyre.verbs.here import add_session_argument, after_change, refuse_while_running, the_session
 from debug_spyre.verbs.verb import Verb
 
 SHOWN = 4
@@ -57,7 +57,7 @@ def _close(args: Namespace) -> int:
     session = load_session(folder)
     if not args.check:
         check_open(session)
-        _refuse_while_running(session)
+        refuse_while_running(folder, session)
     claim = _claim(args, folder, session)
     wanted = Status(args.status)
     if args.check:
@@ -190,12 +190,6 @@ def _says_all(gate: Gate, wanted: Status) -> list[str]:
         if x.next and x.state is not GateState.OPEN and x.override is None:
             lines.append(f"           next: {x.next[:WIDTH]}")
     return lines
-
-
-def _refuse_while_running(session: Session) -> None:
-    for run in session.runs.values():
-        if not run.is_finished and run.supervisor is not None and Path(f"/proc/{run.supervisor}").exists():
-            raise RefusedError(f"{run.id} ({run.name or run.verb}) is running", next=f"debug-spyre wait {run.id}")
 
 
 def _reopen_arguments(parser: ArgumentParser) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from debug_spyre.core.session import Member
+from debug_spyre.core.errors import RefusedError
+from debug_spyre.core.session import Member, Session
 from debug_spyre.edge import page
+from debug_spyre.edge.run_folder import RUNS, RunFolder
 from debug_spyre.edge.workspace import Folder, find_checkout, find_session, logs_folder
 
 
@@ -32,6 +34,17 @@ def the_session(args: Namespace) -> Folder:
         UsageError: none or several fit; EnvironmentTroubleError: not in a checkout.
     """
     return find_session(logs_folder(find_checkout()), stem=args.session)
+
+
+def refuse_while_running(folder: Folder, session: Session, *, why: str = "") -> None:
+    """Nothing of the session changes under a run: its supervisor's lock says that it lives, whatever has its pid now.
+
+    Raises:
+        RefusedError: a run is under way.
+    """
+    for run in session.runs.values():
+        if not run.is_finished and RunFolder(folder.path / RUNS / run.id).is_minded():
+            raise RefusedError(f"{run.id} ({run.name or run.verb}) is running{why}", next=f"debug-spyre wait {run.id}")
 
 
 def after_change(folder: Folder) -> Path:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
 
-from debug_spyre.core.errors import RefusedError
 from debug_spyre.core.events import ArtifactSaved, Event, TreeReverted
 from debug_spyre.core.queue import check_open
-from debug_spyre.core.session import Run, Session
 from debug_spyre.edge.files import sha256_of
 from debug_spyre.edge.tree_revert import Reverted, finish, revert
 from debug_spyre.edge.workspace import Folder, load_session
 from debug_spyre.verbs.answer import answer
-from debug_spyre.verbs.here import add_session_argument, after_change, the_session
+from debug_spyre.verbs.here import add_session_argument, after_change, refuse_while_running, the_session
 from debug_spyre.verbs.verb import Verb
 
 SHOWN = 6
@@ -34,26 +31,13 @@ def _revert(args: Namespace) -> int:
     session = load_session(folder)
     if not args.dry_run:
         check_open(session)  # what changed after a session was closed is not its experiment
-        _refuse_while_running(session)
+        refuse_while_running(folder, session, why="; reverting would change the tree under it")
     done = revert(Path(session.checkout), session.tree, folder.path, dry_run=args.dry_run, head_moved=args.head_moved)
     if not done.dry:
         _record(folder, done)
         after_change(folder)
     answer(_says(done), _json(folder, done), as_json=args.json)
     return 0
-
-
-def _refuse_while_running(session: Session) -> None:
-    for run in session.runs.values():
-        if not run.is_finished and _is_alive(run):
-            raise RefusedError(
-                f"{run.id} ({run.name or run.verb}) is running; reverting would change the tree under it",
-                next=f"debug-spyre wait {run.id}, then debug-spyre revert",
-            )
-
-
-def _is_alive(run: Run) -> bool:
-    return run.supervisor is not None and os.path.exists(f"/proc/{run.supervisor}")
 
 
 def _record(folder: Folder, done: Reverted) -> None:

@@ -192,7 +192,7 @@ def _says(table: ValidationRecorded, gate: Gate, *, regressions: int) -> list[st
     lines = [f"members: {cleared} of {len(table.rows)} cleared"]
     matrix = table.matrix or {}
     if matrix.get("post_run"):
-        told = {name: len(matrix[name]) for name in ("new", "unsteady", "worse", "vanished", "gone")}
+        told = matrix["numbers"]
         lines.append(
             f"matrix: {told['new']} new failures, {told['unsteady']} unsteady, {told['worse']} worse, {told['vanished']} without an outcome, "
             f"{told['gone']} cleared ({matrix['pre_run']} -> {matrix['post_run']})"

@@ -84,11 +84,6 @@ def format_named(name: str) -> Format | None:
     return FORMATS.get(ALIASES.get(name, name.removeprefix("torch.")))
 
 
-def safetensors_name(dtype: str) -> str:
-    """What the safetensors header calls this format."""
-    return _SAFETENSORS[dtype]
-
-
 def decode(raw: bytes | memoryview, dtype: str, shape: tuple[int, ...]) -> Values:
     """The elements that these little-endian bytes stand for.
 

@@ -18,11 +18,6 @@ def distinct(patterns: tuple[Pattern, ...]) -> list[Pattern]:
     return found
 
 
-def main_pattern(comparison: Comparison) -> str | None:
-    """The first pattern's words."""
-    return comparison.patterns[0].text if comparison.patterns else None
-
-
 def lines_of(comparison: Comparison) -> list[str]:
     """Verdict and reason, patterns, figures."""
     m = comparison.measured

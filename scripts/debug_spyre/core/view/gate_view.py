@@ -71,7 +71,11 @@ def matrix_words(frame: Frame, data: Mapping[str, Any]) -> tuple[str, ...]:
     """The recorded comparison of the matrix in words; records of other shapes give nothing rather than a guess."""
     found = []
     runs = [frame.line(data[key], 20) for key in ("pre_run", "post_run") if isinstance(data.get(key), str)]
-    parts = [f"{len(data[key]):,} {word}" for key, word in _LISTS if isinstance(data.get(key), list)]
+    numbers = data.get("numbers")
+    known = numbers if isinstance(numbers, Mapping) else {}  # the lists are cut, their numbers are not
+    parts = [
+        f"{_number(known.get(key), data[key]):,} {word}" for key, word in _LISTS if isinstance(data.get(key), list)
+    ]
     if parts:
         found.append(
             f"Matrix {' against '.join(runs)}: {', '.join(parts)}." if runs else f"Matrix: {', '.join(parts)}."
@@ -90,8 +94,13 @@ def matrix_words(frame: Frame, data: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _number(known: Any, listed: list[Any]) -> int:
+    return known if isinstance(known, int) else len(listed)
+
+
 _LISTS = (
     ("new", "new failures"),
+    ("unsteady", "that pass and fail now"),
     ("gone", "failures gone"),
     ("worse", "worse than before"),
     ("vanished", "no longer run"),
