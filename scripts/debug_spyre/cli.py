@@ -111,8 +111,8 @@ def _report_bug(error: Exception, words: list[str]) -> int:
     where = "(the traceback could not be saved)"
     text = f"debug-spyre {__version__} {words}\n" + "".join(traceback.format_exception(error))
     try:
-        with tempfile.NamedTemporaryFile("w", prefix="debug-spyre-bug-", suffix=".txt", delete=False) as stream:
-            stream.write(text)
+        with tempfile.NamedTemporaryFile(prefix="debug-spyre-bug-", suffix=".txt", delete=False) as stream:
+            stream.write(text.encode("utf-8", "backslashreplace"))  # a fault may quote any bytes
             where = stream.name
     except OSError:
         sys.stderr.write(text)

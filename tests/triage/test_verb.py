@@ -111,6 +111,7 @@ def test_a_comparison_says_what_is_new_and_gone(call):
         (["tests", "--from", str(SAMPLES / "tb-short.txt")], 64, "runs nothing"),
         (["--from", str(SAMPLES / "tb-short.txt"), "-k", "x"], 64, "runs nothing"),
         (["--last"], 64, "no matrix was run"),
+        (["--last", "tests"], 64, "tests has no meaning"),
         (["tests", "-n", "2"], 64, ""),
     ],
 )

@@ -1,6 +1,7 @@
 """open, status, similar, cluster, note, save: through the real command in a real checkout."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,14 @@ def test_open_prints_an_absolute_page_and_status_knows_the_session(ds, checkout)
     assert len(text.splitlines()) <= 25
     assert "no baseline" in text
     assert status["probe"] in text
+
+
+def test_over_ssh_the_line_that_shows_the_page_survives_a_space_in_the_path(ds):
+    shown = ds("open", "slug", "--members", NODE, SSH_CONNECTION="10.0.0.1 5 10.0.0.2 22").stdout
+    line = next(line for line in shown.splitlines() if line.startswith("to see it: "))
+    words = shlex.split(line.removeprefix("to see it: ").partition(", then ")[0])
+    assert words[:4] == ["ssh", "-L", "8765:127.0.0.1:8765", "10.0.0.2"]
+    assert Path(shlex.split(words[4])[-1]).is_dir()
 
 
 def test_the_user_s_uncommitted_work_is_untouched_by_opening(ds, checkout):

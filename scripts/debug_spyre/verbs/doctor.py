@@ -1,4 +1,4 @@
-"""doctor: is everything in place? Each line ok, warn or fail with its remedy; touches the card only with --probe."""
+"""doctor: is everything in place? Each line ok, warn or fail (status 1) with its remedy; --probe touches the card."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--has", metavar="TEXT", help="is this text (a symbol you just added) in the installed torch-spyre?"
     )
     parser.add_argument("--probe", action="store_true", help="also put one small tensor on the card, under the lock")
-    parser.add_argument("--json", action="store_true", help="print one JSON object; exit 1 if any line is fail")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _run(args: Namespace) -> int:

@@ -19,6 +19,7 @@ from debug_spyre.edge.locked_command import run_locked
 from debug_spyre.edge.pytest_command import check_command, from_root, pytest_command
 from debug_spyre.edge.records import RunRecord, load_record
 from debug_spyre.edge.recovery import recover
+from debug_spyre.edge.surroundings import BACKEND
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument
 from debug_spyre.verbs.verb import Verb
@@ -42,7 +43,7 @@ def _add_common(parser: ArgumentParser) -> None:
     parser.add_argument("--foreground", type=float, metavar="S", help="follow it for S seconds, then answer 79")
     parser.add_argument("--reap", action="store_true", help="end your own processes that hold the card past our lock")
     parser.add_argument(
-        "--expect-change", action="append", default=[], metavar="WHAT", help="torch-spyre changes on purpose"
+        "--expect-change", action="append", default=[], choices=(BACKEND,), help="it changes on purpose under this run"
     )
 
 

@@ -164,8 +164,9 @@ def _over_ssh(html: Path) -> list[str]:
     connection = os.environ.get("SSH_CONNECTION", "").split()
     if len(connection) < 3:
         return []
-    serve = f"python3 -m http.server 8765 --bind 127.0.0.1 --directory {html.parent}"
-    return [f"to see it: ssh -L 8765:127.0.0.1:8765 {connection[2]} '{serve}', then http://127.0.0.1:8765/{html.name}"]
+    serve = shlex.join(["python3", "-m", "http.server", "8765", "--bind", "127.0.0.1", "--directory", str(html.parent)])
+    tunnel = shlex.join(["ssh", "-L", "8765:127.0.0.1:8765", connection[2], serve])
+    return [f"to see it: {tunnel}, then http://127.0.0.1:8765/{html.name}"]
 
 
 def _past(logs: Path) -> list[Session]:

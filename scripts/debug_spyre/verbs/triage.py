@@ -46,14 +46,15 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _triage(args: Namespace) -> int:
+    if args.pytest_args and (args.logs or args.last):
+        option = "--from reads logs" if args.logs else "--last reads the matrix that was run"
+        raise UsageError(
+            f"{option} and runs nothing, so {shlex.join(args.pytest_args)} has no meaning",
+            next=f"debug-spyre triage {'--from FILE...' if args.logs else shlex.join(args.pytest_args)}",
+        )
     rules = all_rules(Path(args.rules) if args.rules else None)
     if not args.logs:
         return _run(args, rules)
-    if args.pytest_args:
-        raise UsageError(
-            f"--from reads logs and runs nothing, so {shlex.join(args.pytest_args)} has no meaning",
-            next="debug-spyre triage --from FILE...",
-        )
     checkout = _checkout()
     evidence = read_logs([Path(p) for p in args.logs], checkout=checkout, rules=rules)
     triage = _compared(_grouped(evidence, checkout), args, rules)
