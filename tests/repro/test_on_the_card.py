@@ -221,3 +221,39 @@ def test_a_fault_of_the_whole_graph_ends_with_the_test_itself_and_says_what_smal
     found = ds("repro", "--times", "2", "--json", status=0)
     assert found["tier"] == 3 and found["verified"], found
     assert [n["tier"] for n in found["negative"]] == [1] and "right by itself" in found["negative"][0]["why"]
+
+
+FALLBACK = """
+import torch
+def test_it():
+    x = torch.rand(3, 70).half()
+    torch.testing.assert_close(torch.rsqrt(x.to("spyre")).cpu(), torch.rsqrt(x), rtol=1e-2, atol=1e-2)
+"""
+
+
+def test_a_fallback_of_a_passing_test_becomes_a_script_and_can_be_handed_over(card, ds, session):
+    from debug_spyre.core.events import SessionOpened
+    from debug_spyre.edge.workspace import new_session_folder
+
+    card("falls_back:op=rsqrt")
+    checkout, _ = session
+    (checkout / "test_it.py").write_text(FALLBACK)
+    (checkout / "uv.lock").write_text(
+        '[[package]]\nname = "torch-spyre"\nversion = "0.0.1"\nsource = { git = "https://example.org/x#abcdef1234567" }\n'
+    )
+    member = {"nodeid": "test_it.py::test_it", "predicate": {"kind": "falls-back", "op": "aten.rsqrt.default"}}
+    folder = new_session_folder(checkout / ".claude/skills/debug-spyre/logs", "debug-20261130-110000-falls")
+    opened = SessionOpened(
+        stem=folder.stem, slug="falls", symptom="s", members=(member,), checkout=str(checkout), probe=member["nodeid"]
+    )
+    folder.journal.append(opened)
+    here = ("--session", folder.stem)
+    ds("run", *here, "--as", "baseline", "test_it.py::test_it", status=0)
+    ds("shadow", *here, status=0)
+    found = ds("repro", *here, "--times", "2", "--json", status=0)
+    assert found["verified"] and found["tier"] == 1
+    assert "FallbackWarning" in Path(found["script"]).read_text()
+    ds("repro", *here, "--cpu", status=0)
+    ds("escalate", *here, status=0)
+    issue = (folder.path / "escalation/issue.md").read_text()
+    assert "aten.rsqrt.default falls back to the CPU" in issue.splitlines()[0]

@@ -40,18 +40,22 @@ def find_suspect(folder: Folder, session: Session, *, run: str | None = None) ->
 def find_fallback(folder: Folder, session: Session, *, run: str | None = None) -> Call | None:
     """The first call that fell back to the CPU in the newest shadow run that saw one, or in the named run.
 
+    One of the ops that the session's members fall back on goes before others.
+
     Raises:
         BadInputError: it is of an unknown form.
     """
+    ops = {m.op for m in session.members if m.op}
     for name, report in _reports(folder, _runs(session, run)):
-        for fallback in report.get("fallbacks") or ():
-            if fallback.get("call"):
-                try:
-                    return call_from_json(fallback["call"])
-                except (KeyError, TypeError) as error:
-                    raise BadInputError(
-                        f"cannot read the fallback of {name}: {error}", next="debug-spyre shadow NODEID"
-                    ) from error
+        fallbacks = [f for f in report.get("fallbacks") or () if f.get("call")]
+        if not fallbacks:
+            continue
+        try:
+            return call_from_json(min(fallbacks, key=lambda f: f.get("op") not in ops)["call"])
+        except (KeyError, TypeError) as error:
+            raise BadInputError(
+                f"cannot read the fallback of {name}: {error}", next="debug-spyre shadow NODEID"
+            ) from error
     return None
 
 

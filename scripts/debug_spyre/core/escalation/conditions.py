@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from debug_spyre.core.evidence import Evidence, Failure
+from debug_spyre.core.evidence import Evidence, Failure, Kind, Stage
 from debug_spyre.core.session import Run, Session
 from debug_spyre.core.words import BASELINE, CPU_CONTROL, RunStatus
 
@@ -67,7 +67,10 @@ def _control(session: Session) -> list[Lack]:
 
 
 def failing_run(session: Session, evidence: Mapping[str, Evidence]) -> tuple[Run, Failure] | None:
-    """The run whose failure is shown to the team: the newest baseline of the probe, else any run that kept one."""
+    """The run whose failure is shown to the team: the newest baseline of the probe, else any run that kept one.
+
+    A member whose predicate is a fallback passes; there the fallback stands for the failure.
+    """
     runs = [r for r in session.runs.values() if r.is_finished and r.valid and r.id in evidence]
     runs.sort(key=lambda r: (r.name == BASELINE and not r.members_only, r.started_seq), reverse=True)
     ids = {m.nodeid for m in session.members}
@@ -76,6 +79,20 @@ def failing_run(session: Session, evidence: Mapping[str, Evidence]) -> tuple[Run
             for failure in evidence[run.id].failures:
                 if failure.nodeid in wanted and (failure.message or failure.innermost_frame):
                     return run, failure
+    return _fallback(session, runs, evidence)
+
+
+def _fallback(session: Session, runs: list[Run], evidence: Mapping[str, Evidence]) -> tuple[Run, Failure] | None:
+    ops = {m.op: m.nodeid for m in session.members if m.predicate == "falls-back" and m.op}
+    for run in runs:
+        for seen in evidence[run.id].fallbacks:
+            if seen.op in ops:
+                place = f"{seen.file}:{seen.line}" if seen.file else None
+                failure = Failure(
+                    next(iter(seen.nodeids), ops[seen.op]), "call", Kind.EXCEPTION, innermost_frame=place,
+                    message=f"{seen.op} falls back to the CPU", error_class="FallbackWarning", stage=Stage.FALLBACK,
+                )  # fmt: skip
+                return run, failure
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from debug_spyre.core.escalation.conditions import failing_run, revision
-from debug_spyre.core.evidence import Evidence, Failure
+from debug_spyre.core.evidence import Evidence, Failure, Kind, Stage
 from debug_spyre.core.session import Session
 from debug_spyre.core.words import HypothesisStatus
 
@@ -89,9 +89,7 @@ def build_issue(
         title=title_of(session, failure),
         problem=summary,
         numbers=run.digest if run else (),
-        expected="the same result as the CPU within the test's own tolerance"
-        if failure is not None and failure.kind.value == "mismatch"
-        else "the op compiles and runs as it does on the CPU",
+        expected=_expected(failure),
         repro=repro[1] if repro else None,
         repro_name=repro[0] if repro else None,
         verification=verification,
@@ -108,6 +106,14 @@ def build_issue(
         files=files,
         omitted=omitted,
     )
+
+
+def _expected(failure: Failure | None) -> str:
+    if failure is not None and failure.kind is Kind.MISMATCH:
+        return "the same result as the CPU within the test's own tolerance"
+    if failure is not None and failure.stage is Stage.FALLBACK:
+        return "the op runs on the card, without a fallback to the CPU"
+    return "the op compiles and runs as it does on the CPU"
 
 
 def _rows(session: Session, status: HypothesisStatus) -> tuple[tuple[str, str], ...]:
