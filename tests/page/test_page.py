@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 
 import pytest
 
@@ -106,6 +107,20 @@ def test_a_session_just_opened_says_what_comes_first(story, strict, tmp_path):
     assert "debug-spyre hypothesis seed" in text
     assert "No run has shown the members' figures yet." in text
     assert "Nothing was run yet." in text
+
+
+def test_the_command_of_a_probe_with_quotes_in_its_name_can_be_typed(story, strict, tmp_path):
+    probe = "tests/test_a.py::test_b[it's $(x)]"
+    told = story.Story(tmp_path)
+    story.opened(told)
+    told.add(ev.MemberAdded(nodeid=probe, predicate={"kind": "fails"}, reason="r"))
+    told.add(ev.ProbeChosen(nodeid=probe, reason="r"))
+    page.render(told.folder)
+    found = [line for line in told.folder.markdown.read_text().splitlines() if "run --as baseline" in line]
+    assert found
+    for line in found:
+        command = re.search(r"`+ ?(debug-spyre run --as baseline [^`]*)", line)[1].strip()
+        assert shlex.split(command)[-1] == probe
 
 
 def test_a_run_without_a_row_is_shown_as_unattributed(pages, strict):

@@ -134,9 +134,7 @@ class Sweep(Ledger):
         rank = len(specs(call)[0]["shape"])
         long = self.long_size()
         wide = copy.deepcopy(call)
-        specs(wide)[0]["shape"] = (
-            [long if rank <= 2 else min(long, 300) for _ in range(rank)] if rank <= 2 else cube(rank, long)
-        )
+        specs(wide)[0]["shape"] = [long] * rank if rank <= 2 else cube(rank, long)
         specs(wide)[0]["stride"] = None
         is_list = isinstance(wide["args"][place], list)
         for dim in range(rank):

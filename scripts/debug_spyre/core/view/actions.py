@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from debug_spyre.core.claim import shell_word
 from debug_spyre.core.queue import nothing_explains, rank
 from debug_spyre.core.view.frame import Frame, Link
 from debug_spyre.core.view.text import Piece, clip, count
@@ -72,7 +73,7 @@ def _missing(frame: Frame) -> list[Action]:
         found.append(
             Action(
                 (Piece("Baseline of the probe, before any hypothesis is tested."),),
-                frame.say(f"debug-spyre run --as baseline '{probe}'"),
+                frame.say(f"debug-spyre run --as baseline {shell_word(probe)}"),
                 Link("baseline", "#baseline"),
             )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from debug_spyre.core.claim import shell_word
 from debug_spyre.core.evidence import Failure
 from debug_spyre.core.session import Run
 from debug_spyre.core.view.frame import Frame, Link, scope_words, session_link
@@ -106,7 +107,7 @@ def cluster(frame: Frame) -> ClusterView:
         scope=scope,
         groups=shown,
         figures=figures,
-        plain=tuple(_quoted(i) for i in members) if 0 < len(members) <= MOST_PLAIN else (),
+        plain=tuple(shell_word(i) for i in members) if 0 < len(members) <= MOST_PLAIN else (),
         gone=tuple(_gone(frame, d.nodeid, d.reason, d.moved_to, d.at) for d in session.departed),
         folded=len((session.cluster or {}).get("folded") or ()),
         hidden=tuple(frame.say(h) for h in (session.cluster or {}).get("hidden") or ()),
@@ -163,10 +164,6 @@ def _why(frame: Frame) -> tuple[tuple[Piece, ...], ...]:
 
 def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:] + ("" if words.endswith((".", "…")) else ".")
-
-
-def _quoted(nodeid: str) -> str:
-    return "'" + nodeid.replace("'", "'\"'\"'") + "'"
 
 
 def _gone(frame: Frame, nodeid: str, reason: str, moved_to: str | None, at: str) -> Gone:

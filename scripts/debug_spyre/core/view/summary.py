@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from debug_spyre.core.claim import shell_word
 from debug_spyre.core.concerns import is_summary_stale
 from debug_spyre.core.evidence import Evidence, Failure
 from debug_spyre.core.session import Run
@@ -82,7 +83,7 @@ def summary(frame: Frame) -> SummaryView:
         since=_since(frame, last.at if last else ""),
         earlier=max(len(session.summaries) - 1, 0),
         baseline=_baseline(frame),
-        baseline_command=frame.say(f"debug-spyre run --as baseline '{probe}'"),
+        baseline_command=frame.say(f"debug-spyre run --as baseline {shell_word(probe)}"),
     )
 
 
