@@ -8,9 +8,12 @@ from tests.loop.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story, go
 from debug_spyre.core import events as ev
 from debug_spyre.core.changes import Changes
 from debug_spyre.core.claim import Claim, Retrospective
+from debug_spyre.core.evidence import Evidence, Outcome, TestRecord
 from debug_spyre.core.gate import OVERRIDABLE, judge, judge_blocked
 from debug_spyre.core.measured import Measured
+from debug_spyre.core.transitions import Sight
 from debug_spyre.core.validation import matrix_record
+from debug_spyre.core.view.frame import outcomes
 from debug_spyre.core.view.gate_view import matrix_words
 from debug_spyre.core.words import GateState
 
@@ -40,6 +43,14 @@ def test_an_empty_session_is_not_open_and_every_reason_names_its_next_command():
     found = gate(Story())
     assert found.state is not GateState.OPEN
     assert all(r.next and r.text for r in found.reasons)
+
+
+@pytest.mark.parametrize("first", list(Outcome))
+@pytest.mark.parametrize("second", list(Outcome))
+def test_page_and_gate_say_the_same_of_a_test_that_has_two_records(first, second):
+    tests = (TestRecord("t::a", first), TestRecord("t::a", second))
+    evidence = Evidence(sources=(), counts=None, complete=True, tests=tests)
+    assert outcomes(evidence)["t::a"] is Sight(evidence).of("t::a").outcome
 
 
 def test_the_numbers_of_a_large_matrix_are_whole_where_its_lists_are_cut():

@@ -8,8 +8,8 @@ from typing import Any
 
 from debug_spyre.core.evidence import Evidence, Outcome
 from debug_spyre.core.spoilers import Spoilers
+from debug_spyre.core.transitions import FAILING
 
-FAILING = {Outcome.FAILED, Outcome.ERROR, Outcome.CRASHED, Outcome.TIMEOUT}
 MOST = 7
 
 

@@ -16,7 +16,7 @@ from debug_spyre.core.session import Member
 FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.CRASHED, Outcome.TIMEOUT})
 PASSING = frozenset({Outcome.PASSED, Outcome.XPASSED})
 NO_ANSWER = frozenset({Outcome.SKIPPED, Outcome.XFAILED, Outcome.MISSING})
-_BADNESS = (
+BADNESS = (
     Outcome.PASSED, Outcome.XPASSED, Outcome.XFAILED, Outcome.SKIPPED, Outcome.MISSING,
     Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT, Outcome.CRASHED,
 )  # fmt: skip
@@ -84,7 +84,7 @@ def _index(evidence: Evidence) -> dict[str, Seen]:
         now = Seen(test.nodeid, test.outcome, test.seconds, ops, failures.get(test.nodeid))
         before = seen.get(test.nodeid)
         # a second attempt that passes does not undo the first
-        if before is None or _BADNESS.index(now.outcome) >= _BADNESS.index(before.outcome):
+        if before is None or BADNESS.index(now.outcome) >= BADNESS.index(before.outcome):
             seen[test.nodeid] = now
     for nodeid, failure in failures.items():
         if nodeid not in seen:

@@ -62,6 +62,19 @@ class Examination:
         limit = foreground if foreground is not None else foreground_seconds(self.foreground)
         return run_job(spec, foreground=limit)
 
+    def probe(self) -> list[str]:
+        """What is examined where no test is named.
+
+        Raises:
+            UsageError: there is no session, or it has no member.
+        """
+        if self.place.is_session:
+            session = load_session(self.place.folder)
+            probe = session.probe or next((m.nodeid for m in session.members), None)
+            if probe:
+                return [probe]
+        raise UsageError("which test?", next=f"debug-spyre {self.verb} NODEID")
+
     def keep_for(self, run: str, lines: list[str], report: Path, data: dict[str, Any]) -> Path | None:
         """Append the report to the journal and render; the page's path where the folder is a session."""
         folder = self.place.folder

@@ -20,6 +20,7 @@ from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError
 from debug_spyre.core.words import VERBOSE
 from debug_spyre.edge.files import PRIVATE, make_folder, write_atomically
 from debug_spyre.edge.journal import JOURNAL, Journal
+from debug_spyre.edge.lock_file import is_held
 
 RUNS = "runs"
 WAITING, RUNNING, READING, FINISHED, REFUSED = "waiting", "running", "reading", "finished", "refused"
@@ -113,17 +114,7 @@ class RunFolder:
 
     def is_minded(self) -> bool:
         """A supervisor (or the caller that is starting one) lives."""
-        try:
-            descriptor = os.open(self.job_file, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return False
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
+        return is_held(self.job_file) is True
 
     def write_job(self, job: Job) -> int:
         """Write job.json; returns its descriptor with the lock held, to be given to the supervisor."""

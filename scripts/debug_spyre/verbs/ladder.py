@@ -19,7 +19,6 @@ from debug_spyre.edge.jobs import follow, foreground_seconds
 from debug_spyre.edge.pytest_command import from_root, pytest_command
 from debug_spyre.edge.records import RunRecord
 from debug_spyre.edge.run_folder import RUNS, RunFolder
-from debug_spyre.edge.workspace import load_session
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
 
@@ -43,7 +42,7 @@ def _run(args: Namespace) -> int:
     rungs = _rungs(args.rungs)
     work = examination(args, "ladder")
     given = [word for word in args.words if word != "--"]
-    words = list(from_root(work.place.checkout, given)) if given else _probe(work)
+    words = list(from_root(work.place.checkout, given)) if given else work.probe()
     state = _state(work, words) if args.resume else {"words": words, "runs": {}}
     steps: dict[str, Step] = {}
     began = time.monotonic()
@@ -70,15 +69,6 @@ def _rungs(names: str | None) -> tuple[Rung, ...]:
     if unknown:
         raise UsageError(f"there is no rung {unknown[0]!r}", next=f"debug-spyre ladder --rungs {','.join(BY_NAME)}")
     return tuple(rung for rung in RUNGS if rung.name in wanted or rung.name == AS_IS)
-
-
-def _probe(work: Examination) -> list[str]:
-    if work.place.is_session:
-        session = load_session(work.place.folder)
-        probe = session.probe or next((m.nodeid for m in session.members), None)
-        if probe:
-            return [probe]
-    raise UsageError("which test?", next="debug-spyre ladder NODEID")
 
 
 def _state(work: Examination, words: list[str]) -> dict[str, Any]:

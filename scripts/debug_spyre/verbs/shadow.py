@@ -45,7 +45,7 @@ def _run(args: Namespace) -> int:
         return _ended(replace(work, place=place), load_record(run), as_json=args.json)
     words = [word for word in args.words if word != "--"]
     if not args.script:
-        words = list(from_root(work.place.checkout, words)) if words else _probe(work)
+        words = list(from_root(work.place.checkout, words)) if words else work.probe()
     settings = {
         "only": args.only, "skip": args.skip, "max_elements": args.max_elements, "golden": args.golden,
         "root": str(work.place.checkout),
@@ -62,15 +62,6 @@ def _ended(work: Examination, record: RunRecord, *, as_json: bool) -> int:
         return int(Exit.RUNNING)
     report = read_report(record.folder / "shadow.json", record)
     return _say(work, record, report, as_json=as_json)
-
-
-def _probe(work: Examination) -> list[str]:
-    if work.place.is_session:
-        session = load_session(work.place.folder)
-        probe = session.probe or next((m.nodeid for m in session.members), None)
-        if probe:
-            return [probe]
-    raise UsageError("which test?", next="debug-spyre shadow NODEID, or --script FILE")
 
 
 def _tests(work: Examination, words: list[str], env: dict[str, str]) -> RunRecord:

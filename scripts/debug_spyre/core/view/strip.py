@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from debug_spyre.core.evidence import Outcome
+from debug_spyre.core.transitions import FAILING
 from debug_spyre.core.triage.parameters import features
-from debug_spyre.core.view.frame import BAD
 from debug_spyre.core.view.nodeids import split
 from debug_spyre.core.view.pictures import Picture, Shape, bars, crosses, num, path, text
 from debug_spyre.core.view.text import Piece, count
@@ -29,7 +29,7 @@ class Cell:
     @property
     def is_new(self) -> bool:
         """It did not fail before and fails now."""
-        return self.after in BAD and self.before is not None and self.before not in BAD
+        return self.after in FAILING and self.before is not None and self.before not in FAILING
 
 
 def cells(before: Mapping[str, Outcome], after: Mapping[str, Outcome]) -> tuple[Cell, ...]:
@@ -85,7 +85,7 @@ def strip_picture(
 
 
 def _counts(word: str, found: Sequence[Outcome | None]) -> str:
-    failed = sum(1 for o in found if o in BAD)
+    failed = sum(1 for o in found if o in FAILING)
     passed = sum(1 for o in found if o in {Outcome.PASSED, Outcome.XPASSED})
     rest = len(found) - failed - passed
     return f"{word}: {passed:,} passed, {failed:,} failed" + (f", {rest:,} neither." if rest else ".")
@@ -117,7 +117,7 @@ def _axis(files: list[tuple[str, list[Cell]]], y: float, parameter: str) -> list
             left = x
             for key, group in runs:
                 width = len(group) * step - 3
-                failing = all(cell.before in BAD for cell in group)
+                failing = all(cell.before in FAILING for cell in group)
                 shapes.append(path("ax" if failing else "ln2", f"M{num(left)} {num(y - 1)}H{num(left + width)}"))
                 shapes.append(text("lane c" if failing else "t3 c", left + width / 2, y + 13, _value(key)))
                 left += len(group) * step
@@ -160,7 +160,7 @@ def _line(found: list[Outcome | None], x: float, top: float, *, step: float, wid
         return [x + i * step for i, o in enumerate(found) if o in test]
 
     good = places({Outcome.PASSED, Outcome.XPASSED})
-    bad = places(set(BAD))
+    bad = places(set(FAILING))
     rest = places({None, *NEVER_RAN})
     shapes = []
     if good:

@@ -10,7 +10,8 @@ from typing import Any
 from debug_spyre.core.evidence import Evidence, Outcome
 from debug_spyre.core.measured import Measure
 from debug_spyre.core.session import Run
-from debug_spyre.core.view.frame import BAD, Frame, Link, Word, outcome_word, outcomes
+from debug_spyre.core.transitions import FAILING
+from debug_spyre.core.view.frame import Frame, Link, Word, outcome_word, outcomes
 from debug_spyre.core.view.gate_view import Condition, conditions_words, gate_conditions, matrix_words
 from debug_spyre.core.view.members import failure_words
 from debug_spyre.core.view.moments import Moment
@@ -214,10 +215,10 @@ def _functions(frame: Frame, matrix: tuple[Cell, ...]) -> tuple[tuple[FunctionCo
         path, function, _ = split(cell.nodeid)
         counts = parts.setdefault((path, function), Counter())
         counts["total"] += 1
-        counts["before"] += cell.before in BAD
-        counts["after"] += cell.after in BAD
+        counts["before"] += cell.before in FAILING
+        counts["after"] += cell.after in FAILING
         counts["new"] += cell.is_new
-        counts["fixed"] += cell.before in BAD and cell.after is Outcome.PASSED
+        counts["fixed"] += cell.before in FAILING and cell.after is Outcome.PASSED
         counts["unseen"] += cell.after is None
     order = sorted(parts.items(), key=lambda item: (-item[1]["new"], -item[1]["after"], -item[1]["before"]))
     rows = tuple(
