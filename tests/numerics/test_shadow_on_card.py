@@ -174,3 +174,26 @@ def test_a_fault_of_expanded_inputs_is_told_from_one_of_sizes(tmp_path):
         found["text"]
         == "aten.bmm is wrong only with argument 0 expanded, argument 1 expanded; right with contiguous inputs"
     )
+
+
+@pytest.mark.parametrize("key", ["CompositeExplicitAutograd", "PrivateUse1"])
+def test_an_op_that_is_code_around_other_ops_is_looked_into(shadowed, key):
+    report, done = shadowed(
+        f"""
+        import torch
+        library = torch.library.Library("layer", "FRAGMENT")
+        library.define("wrapped(Tensor x, Tensor(a!) out) -> ()")
+        def wrapped(x, out):
+            out.copy_(x.mean(-1, keepdim=True) * x)
+        library.impl("wrapped", wrapped, "{key}")
+        x = torch.randn(4, 200).half().to("spyre")
+        out = torch.empty_like(x)
+        torch.ops.layer.wrapped(x, out)
+        assert abs(float((out.cpu() - x.cpu().mean(-1, keepdim=True) * x.cpu()).abs().max())) < 1e-2
+        """,
+        "partial_reduction:op=mean:width=64",
+    )
+    assert done.returncode != 0, "the fault does not show"
+    assert report["suspect"]["op"] == "aten.mean.dim"
+    assert report["suspect"]["site"] == "script.py:6"
+    assert not [o for o in report["ops"] if o["op"].startswith("layer.")]

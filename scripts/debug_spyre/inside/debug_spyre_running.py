@@ -10,6 +10,8 @@ from debug_spyre_calls import Copier, mapped, name_of, tensors_in  # type: ignor
 from debug_spyre_judging import difference  # type: ignore[import-not-found]
 from debug_spyre_tally import OWN, caller  # type: ignore[import-not-found]
 
+BACKEND = {"aten", "prims", "prim", "spyre"}
+
 
 def has_own_kernel(func: Any) -> bool:
     """The card's own kernel, or one that isn't made of other ops: only composites are taken apart."""
@@ -17,6 +19,19 @@ def has_own_kernel(func: Any) -> bool:
     if torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1"):
         return True
     return not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
+
+
+def kernel_of_code(func: Any) -> Any:
+    """The dispatch key of an op that is code around other ops (vllm::spyre_convert), not a kernel of the backend; or None.
+
+    Such ops are registered for the platform's key or for all devices (vLLM's direct_register_custom_op, 2026).
+    """
+    if func.namespace in BACKEND:
+        return None
+    for key in ("PrivateUse1", "CompositeExplicitAutograd"):
+        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key):
+            return getattr(torch._C.DispatchKey, key)
+    return None
 
 
 def is_named(func: Any, names: set[str]) -> bool:

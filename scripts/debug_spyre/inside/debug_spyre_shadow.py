@@ -25,6 +25,7 @@ from debug_spyre_running import (  # type: ignore[import-not-found]
     has_own_kernel,
     is_named,
     is_view,
+    kernel_of_code,
     repeated,
     run_on_card,
     written,
@@ -56,6 +57,10 @@ class Shadow(TorchDispatchMode):
         kwargs = kwargs or {}
         if not self._concerns_card(args, kwargs):
             return func(*args, **kwargs)
+        key = kernel_of_code(func)
+        if key is not None:
+            with self:
+                return func._op_dk(key, *args, **kwargs)
         if not has_own_kernel(func):
             with self:
                 result = func.decompose(*args, **kwargs)
