@@ -1,9 +1,13 @@
 """The tensors that a failed comparison saw: found in the frames, written so that others can read them."""
 
 import json
+import re
+import shlex
 
 import pytest
 from tests.runs.test_recorder import Target
+
+from debug_spyre.verbs.table import load
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
@@ -33,6 +37,10 @@ def test_assert_close_gives_its_pair_its_tolerances_and_the_selectors_of_the_tes
     got = torch.arange(8, dtype=torch.float16).reshape(2, 4).t()
     assert torch.equal(held[pair["actual"]], got) and torch.equal(held[pair["expected"]], got + 1)
     assert (pair["rtol"], pair["atol"]) == (0.0, 0.5)
+    example = shlex.split(load("compare").example)
+    assert [word.rpartition(":")[2] for word in example[2:4]] == [pair["actual"], pair["expected"]], "as the help says"
+    assert re.fullmatch(r"tensors/\d{3}-[\w-]+\.safetensors", pair["file"])
+    assert all(re.fullmatch(r"runs/r\d+/tensors/\d{3}-[\w-]+\.safetensors:\w+", word) for word in example[2:4])
     assert {o["name"] for o in line["others"]} == {"mask", "index"}
     assert torch.equal(held[next(o["key"] for o in line["others"] if o["name"] == "mask")], torch.tensor([True, False]))
     mismatch = target.reports()["test_it"]["mismatch"]

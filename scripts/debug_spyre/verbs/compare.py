@@ -128,6 +128,6 @@ VERBS = {
     "compare": Verb(
         add_arguments=_add,
         run=_run,
-        example="debug-spyre compare runs/r2/tensors/0.safetensors:actual runs/r2/tensors/0.safetensors:expected",
+        example="debug-spyre compare runs/r2/tensors/001-test-rms.safetensors:actual0 runs/r2/tensors/001-test-rms.safetensors:expected0",
     )
 }
