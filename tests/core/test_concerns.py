@@ -71,6 +71,13 @@ def test_a_probe_that_passes_in_its_own_scope_is_said():
     assert "probe-passes" in codes(story(*baseline()), {"r1": Evidence((), None, True)})
 
 
+def test_a_probe_that_passes_among_the_members_alone_is_said_too():
+    started, finished = baseline()
+    among = (dataclasses.replace(started, members_only=True), finished)
+    assert "probe-passes" in codes(story(*among), {"r1": Evidence((), None, True)})
+    assert "probe-unlike-cluster" not in codes(story(*among), seen("compile"))
+
+
 def test_an_old_summary_is_stale_and_a_new_one_is_not():
     before = [ev.SummaryNoted(text="theory"), *row(1, "ruled-out")]
     assert is_summary_stale(story(*before))

@@ -45,6 +45,26 @@ def test_alone_against_the_matrix_flags_what_changes_and_finds_the_spoiler(place
     assert len(place.events("run_finished")) == 1, "one job, one hold of the lock"
 
 
+def test_what_spoiled_one_test_is_tried_first_for_the_next(place):
+    """Eleven tests behind one spoiler took a search each: more than ten minutes where two processes a test are enough."""
+    place.write("test_it.py", STATE.replace("def test_always_bad():\n    assert False\n", "".join(
+        f"def test_spoiled_{n}():\n    assert 2 not in seen, '3 elements exceed atol=1'\n" for n in range(6))))  # fmt: skip
+    place.call("run", "--alone", "test_it.py")
+    rows = {r["nodeid"]: r for r in table(place)["data"]["rows"] if r.get("spoilers")}
+    assert len(rows) == 7
+    assert all(row["spoilers"] == ["test_it.py::test_before[2]"] and row["minimal"] for row in rows.values())
+    whole, alone = 1, 7
+    assert len(list(next(place.logs.rglob("parts")).iterdir())) <= whole + alone + 5 + 6
+
+
+def test_a_series_says_which_of_its_processes_runs(place):
+    place.write("test_it.py", "import time\ndef test_slow(): time.sleep(1.5)\n")
+    begun = place.call("run", "--repeat", "3", "test_it.py", "--foreground", "4", env={"CLAUDECODE": "1"})
+    assert begun.returncode == 79
+    assert "of the series" in begun.stdout
+    assert place.call("stop").returncode == 0
+
+
 def test_isolate_runs_each_test_in_a_process_of_its_own(place):
     place.write("test_it.py", STATE)
     first = place.json("run", "test_it.py")

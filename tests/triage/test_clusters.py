@@ -355,3 +355,13 @@ def test_what_was_folded_carries_the_tag_in_the_answer():
     busy = error("tests/t.py::test_b", "busy", tags=("card-busy",), rule="card-busy", source="l", line=20)
     tags = {f["nodeid"]: f["tags"] for f in triage_to_json(triage_with([crash, busy]))["failures"]}
     assert tags == {"tests/t.py::test_a": [], "tests/t.py::test_b": ["card-busy", "cascade"]}
+
+
+def test_the_reason_is_that_of_a_member_with_a_pattern_and_names_it():
+    told = "in a pattern that chance does not make"
+    failures = [
+        mismatch("tests/t.py::test_a[256]", pattern="the reference scaled by 1.5", reason=told),
+        mismatch("tests/t.py::test_a[1024]", max_abs=9.0, reason="no pattern found"),
+    ]
+    (cluster,) = group(evidence(failures))
+    assert cluster.reason == f"{told}: the reference scaled by 1.5"

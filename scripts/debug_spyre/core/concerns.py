@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from debug_spyre.core.evidence import Evidence, Failure
-from debug_spyre.core.queue import nothing_explains
+from debug_spyre.core.queue import FEW_ROWS, nothing_explains
 from debug_spyre.core.session import Session
 from debug_spyre.core.words import BASELINE, RUN_NAMES, HypothesisStatus, Status
-
-FEW_ROWS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ def probe_unlike_cluster(session: Session, evidence: Mapping[str, Evidence]) -> 
     """The baseline's failure is of another sort than the cluster's (rule C7)."""
     run = session.last_run(BASELINE)
     cluster = session.cluster
-    if run is None or cluster is None or run.id not in evidence or run.members_only:
+    if run is None or cluster is None or run.id not in evidence:
         return None
     failure = _failure_of(evidence[run.id], session.probe)
     if failure is None:
@@ -57,7 +55,7 @@ def probe_unlike_cluster(session: Session, evidence: Mapping[str, Evidence]) -> 
             return Concern("probe-passes", text, "debug-spyre run --alone")
         return None
     wanted, got = cluster.get("kind"), failure.kind.value
-    if wanted in (None, got):
+    if wanted in (None, got) or run.members_only:
         return None
     text = f"the baseline shows {got}, the cluster is {wanted}: wrong probe, or a cluster to re-split"
     return Concern("probe-unlike-cluster", text, "debug-spyre cluster probe NODEID")

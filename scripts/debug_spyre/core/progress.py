@@ -19,12 +19,15 @@ class Progress:
     started: bool = False
     finished: bool = False
     broken: bool = False  # the current test has failed already
+    process: int = 0  # of a series: which of its processes runs; the counts are the first one's
 
     def says(self, *, seconds: float) -> str:
         """One line: done/collected, failing so far, elapsed, current test."""
         of = f"/{self.collected}" if self.collected is not None else ""
         what = f"{self.done}{of} done" if self.started else "starting"
         failing = f", {self.failed} failing" if self.failed else ""
+        if self.process > 1:
+            return f"process {self.process} of the series, {clock(seconds)} (the first: {what}{failing})"
         test = f", in {self.current}" if self.current else ""
         return f"{what}{failing}, {clock(seconds)}{test}"
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from debug_spyre.core.progress import Progress, clock, step
@@ -14,6 +15,7 @@ from debug_spyre.edge.run_folder import RunFolder
 
 REWRITE_SECONDS = 0.5
 LINE_SECONDS = 30.0
+PARTS = "parts"
 
 
 class ResultsReader:
@@ -27,19 +29,29 @@ class ResultsReader:
 
     def look(self) -> bool:
         """Take in new lines; True where there was something new."""
+        news = self._look_at_series()
         try:
             with self.path.open("rb") as stream:
                 stream.seek(self.size)
                 data = stream.read()
         except OSError:
-            return False
+            return news
         if not data:
-            return False
+            return news
         self.size += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self.progress = step(self.progress, line.decode("utf-8", "replace"))
         return True
+
+    def _look_at_series(self) -> bool:
+        """Each process of a series has a folder of its own below `parts`."""
+        try:
+            number = sum(1 for _ in os.scandir(self.path.parent / PARTS))
+        except OSError:
+            return False
+        before, self.progress = self.progress.process, replace(self.progress, process=number)
+        return number > before
 
 
 class ProgressLine:

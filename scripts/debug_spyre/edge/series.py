@@ -20,11 +20,13 @@ from debug_spyre.edge.child import BUDGET, RESULTS
 from debug_spyre.edge.files import PRIVATE, make_folder, write_atomically
 from debug_spyre.edge.logs_reader import read_run
 from debug_spyre.edge.processes import RUN_FOLDER
+from debug_spyre.edge.progress_line import PARTS
 from debug_spyre.edge.records import read_evidence
 from debug_spyre.edge.run_folder import RunFolder, run_folders_of
 from debug_spyre.edge.settling import tensor_budget
 
 MOST_TRIES = 40  # processes for the spoilers of one test
+MOST_HINTS = 4
 MOST_SECONDS = 1800.0  # for those of all tests
 
 
@@ -51,7 +53,7 @@ class Series:
     ) -> tuple[int, Evidence]:
         """One pytest process: the whole selection, or exactly these tests."""
         self.number += 1
-        folder = self.run.path / "parts" / str(self.number)
+        folder = self.run.path / PARTS / str(self.number)
         make_folder(folder)
         where = results or folder / "results.jsonl"
         args = self.args if nodeids is None else pytest_words.with_nodeids(self.args, nodeids)
@@ -112,7 +114,8 @@ def _alone(series: Series, _number: int) -> tuple[list[str], dict[str, object], 
     for nodeid in (n for n in failing if not alone[n].fails):
         if time.monotonic() >= deadline:
             break
-        spoilers[nodeid] = _spoilers_of(series, nodeid, order[: order.index(nodeid)], deadline)
+        before = order[: order.index(nodeid)]
+        spoilers[nodeid] = _spoilers_of(series, nodeid, before, deadline, hints=[s.tests for s in spoilers.values()])
     lines, data = series_words.alone_against(matrix, alone, spoilers)
     return lines, data, _as_a_shell_says(code)
 
@@ -122,15 +125,26 @@ def _as_a_shell_says(code: int) -> int:
     return 128 - code if code < 0 else code
 
 
-def _spoilers_of(series: Series, nodeid: str, before: Sequence[str], deadline: float) -> Spoilers:
-    def spoils(tests: tuple[str, ...]) -> bool:
-        _, evidence = series.part([*tests, nodeid])
-        seen = seen_in(evidence).get(nodeid)
-        return bool(seen and seen.fails)
+def _spoilers_of(
+    series: Series, nodeid: str, before: Sequence[str], deadline: float, *, hints: Sequence[tuple[str, ...]] = ()
+) -> Spoilers:
+    """`hints`: what spoiled others; a process each tells whether it is the same here, which spares the whole search."""
+    known: dict[tuple[str, ...], bool] = {}
 
-    found = smallest(before, lambda tests: time.monotonic() < deadline and spoils(tests), budget=MOST_TRIES)
+    def spoils(tests: tuple[str, ...]) -> bool:
+        if tests not in known:
+            if time.monotonic() >= deadline:
+                return False
+            _, evidence = series.part([*tests, nodeid])
+            seen = seen_in(evidence).get(nodeid)
+            known[tests] = bool(seen and seen.fails)
+        return known[tests]
+
+    likely = [tests for tests in dict.fromkeys(reversed(hints)) if tests and set(tests) <= set(before)]
+    wide = next((tests for tests in likely[:MOST_HINTS] if spoils(tests)), tuple(before))
+    found = smallest(wide, spoils, budget=MOST_TRIES)
     late = time.monotonic() >= deadline
-    return Spoilers(found.tests, found.shown, found.complete and not late, found.tries)
+    return Spoilers(found.tests, found.shown, found.complete and not late, len(known))
 
 
 def _seen_before(run: RunFolder, wanted: dict[str, Seen]) -> dict[str, Seen]:

@@ -117,9 +117,8 @@ def _cluster(
     consequences = sorted(f.nodeid for f in folded if f.nodeid is not None)
     stage = _stage(members)
     grade = Counter(f.severity for f in members if f.severity).most_common(1)
-    worst = max(members, key=lambda f: (f.severity is Severity.STRUCTURAL, f.max_abs or 0.0, f.nodeid or ""))
     told_apart = separators(own, evidence.tests, names)
-    stage, because = _refined(stage, worst.reason, members, told_apart, evidence)
+    stage, because = _refined(stage, _reason(members), members, told_apart, evidence)
     return Cluster(
         id="",
         slug=slug(members),
@@ -134,6 +133,19 @@ def _cluster(
         severity=grade[0][0] if grade else None,
         reason=because,
     )
+
+
+def _reason(members: Sequence[Failure]) -> str | None:
+    """Why, as the most telling member shows it: one with a pattern says more than one with a larger difference."""
+
+    def telling(failure: Failure) -> tuple[bool, bool, float, str]:
+        structural = failure.severity is Severity.STRUCTURAL
+        return structural, bool(failure.pattern), failure.max_abs or 0.0, failure.nodeid or ""
+
+    chosen = max(members, key=telling)
+    if chosen.pattern and chosen.reason and chosen.pattern not in chosen.reason:
+        return f"{chosen.reason}: {chosen.pattern}"
+    return chosen.reason
 
 
 def _refined(
