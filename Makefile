@@ -8,7 +8,7 @@ SHELL   = /bin/bash
 .SHELLFLAGS = -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test check bench fuzz client browser test-vllm clean setup types lint
+.PHONY: help demo test check bench fuzz draws client browser test-vllm clean setup types lint
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,6 +40,10 @@ bench: $(READY) ## budgets of the design as benchmarks (ratios, medians)
 
 fuzz: $(READY) ## the property tests for longer
 	DEBUG_SPYRE_FUZZ=20 $(BIN)/python -m pytest tests -k "property or fuzz" -q
+
+draws: $(READY) ## faults drawn at random: does shadow name the op, sweep the condition, repro the smallest script?
+	$(BIN)/python -W ignore tests/numerics/drawn_faults.py 100
+	$(BIN)/python -W ignore tests/repro/drawn_repros.py 5
 
 VLLM       = .work/vllm
 VLLM_READY = $(VLLM)/.ready-0.27.1

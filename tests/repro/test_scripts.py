@@ -12,7 +12,7 @@ from debug_spyre.core.errors import UsageError
 from debug_spyre.core.evidence import Failure, Kind
 from debug_spyre.core.repro.call import Call, Program, Tensor, Word, call_from_json, call_to_json
 from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer, of_failure, stable_words
-from debug_spyre.core.repro.places import Place, places, resize, says, tied, value_at
+from debug_spyre.core.repro.places import Place, places, resize, says, tied, value_at, without_first
 from debug_spyre.core.repro.pruning import prune
 from debug_spyre.core.repro.script import MOST_LINES, Fault, count_lines, host_script, script, storage_script
 from debug_spyre.core.repro.shrink import parts_to_try, sizes_to_try, threshold_in_words
@@ -207,6 +207,21 @@ def test_integers_are_compared_exactly_and_a_fallback_is_looked_for_in_the_warni
     text = script(Program(exact), Fault(fallback=True))
     assert "FallbackWarning" in text and count_lines(text) <= MOST_LINES
     ast.parse(text)
+
+
+def test_another_shape_or_type_is_told_before_any_element_is_looked_at():
+    text = script(Program(MEAN), Fault(kinds=("form",)))
+    assert "isclose" not in text and "(got.dtype, got.shape) != (want.dtype, want.shape)" in text
+    found = of_answer({"exit": 2, "error": {"cls": "x.E", "message": "m"}, "difference": {"kinds": ["form"]}})
+    assert found == Fingerprint("difference", kinds=("form",))
+
+
+def test_dimensions_that_are_gone_leave_the_names_of_the_others():
+    rows, width = (Place(tensor=0, dim=0),), (Place(tensor=0, dim=1), Place(tensor=1, dim=0))
+    assert without_first(rows, [1, 0]) == ()
+    assert says(without_first(width, [1, 0])) == "a.shape[0] = b.shape[0]"
+    earlier = (Place(tensor=0, dim=0, call=-1),)
+    assert without_first(earlier, [1, 0]) == earlier
 
 
 def test_saved_tensors_are_cut_to_what_the_call_needs(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 from debug_spyre.core.errors import BadInputError
 from debug_spyre.core.evidence import Failure
 from debug_spyre.core.repro.call import Call, Program, Tensor
-from debug_spyre.core.repro.fingerprint import Fingerprint
+from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
 from debug_spyre.core.repro.pruning import prune
 from debug_spyre.core.repro.script import (
     CONTRACT,
@@ -110,18 +110,10 @@ class ReproSession:
         lines = count_lines(text)
         if tier == 1 and lines > MOST_LINES:
             self.notes.append(f"the script has {lines} lines, more than {MOST_LINES}")
-        proof = Proof(
-            NAMES[tier],
-            tier,
-            shown,
-            self.times,
-            tuple(runs),
-            control,
-            True,
-            found.says(),
-            lines,
-            tuple(self.thresholds),
-        )
+        last = of_answer(self.prover.trials.answer_to(text) or {})
+        same, why = agree(found, last) if last is not None else (True, found.says())
+        thresholds = tuple(self.thresholds)
+        proof = Proof(NAMES[tier], tier, shown, self.times, tuple(runs), control, same, why, lines, thresholds)
         self.proofs.append(proof)
         return proof
 

@@ -9,7 +9,17 @@ from typing import Any
 
 from debug_spyre.core.repro import shrink, simpler
 from debug_spyre.core.repro.call import Call, Program
-from debug_spyre.core.repro.places import Group, offsets, places, resize, says, smallest_groups, tied, value_at
+from debug_spyre.core.repro.places import (
+    Group,
+    offsets,
+    places,
+    resize,
+    says,
+    smallest_groups,
+    tied,
+    value_at,
+    without_first,
+)
 from debug_spyre.core.repro.script import Fault, host_script, script
 from debug_spyre.edge.trials import BudgetSpentError, Trials
 
@@ -70,9 +80,8 @@ class Shrinking:
                     self._smallest(group)
                 before = self.program
                 self._simplify()
-                if len(self.program.tensors()) != len(before.tensors()) or _ranks(self.program) != _ranks(before):
-                    groups = self._groups()
-                elif not self._is_smaller_possible(groups):
+                groups = self._renamed(groups, before)
+                if not self._is_smaller_possible(groups):
                     break
             self._plain()
         except BudgetSpentError:
@@ -153,6 +162,16 @@ class Shrinking:
         found += [(place,) for place in offsets(program.call)]
         return tuple(dict.fromkeys(found))
 
+    def _renamed(self, groups: Sequence[Group], before: Program) -> tuple[Group, ...]:
+        """The groups once tensors have lost leading dimensions; what was found for them keeps its sense."""
+        old, new = before.call.tensors(), self.program.call.tensors()
+        if len(old) != len(new):
+            self.known.clear()
+            return self._groups()
+        lost = [len(a.shape) - len(b.shape) for a, b in zip(old, new, strict=True)]
+        self.known = {left: words for g, words in self.known.items() if (left := without_first(g, lost))}
+        return tuple(left for g in groups if (left := without_first(g, lost)))
+
     def _groups_of(self, call: Call, number: int) -> tuple[Group, ...]:
         sizes = places(call)
         every = [p for p, size in sizes.items() if size > 1][:MOST_PLACES]
@@ -202,10 +221,6 @@ def shows(answer: dict[str, Any], fault: Fault) -> bool:
 def _seeded(call: Call) -> Call:
     """Sizes above those that were saved are legal or not by their shapes alone."""
     return call.map_tensors(lambda t: replace(t, fill="randn", file=None, key=None) if t.fill == "file" else t)
-
-
-def _ranks(program: Program) -> list[int]:
-    return [len(t.shape) for t in program.tensors()]
 
 
 def _subsets(count: int) -> list[tuple[int, ...]]:

@@ -109,16 +109,28 @@ class Trials:
             self._save()
         return list(self.answers[key]["groups"])
 
+    def answer_to(self, text: str) -> dict[str, Any] | None:
+        """What a script showed in this search, if it was tried."""
+        return self.answers.get(_key(text)) or self.answers.get(_key(text, isolated=True))
+
     def storages(self, text: str, names: Mapping[str, str], file: str) -> dict[str, Any]:
-        """The saved tensors that a script needs: their numbers where they are few, else the file beside the script."""
-        path = str(self.folder.path / "repro" / file)
-        found = self._job({"storages": {"text": text, "path": path, "file": file, "names": dict(names)}})
-        if "storages" not in found:
-            raise EnvironmentTroubleError(
-                f"the saved inputs could not be cut down: {found.get('tail') or found.get('status')}",
-                next="debug-spyre shadow NODEID   (saves them anew)",
-            )
-        return dict(found["storages"]["storages"])
+        """The saved tensors that a script needs: their numbers where they are few, else the file beside the script.
+
+        Without it there is no script to prove: it is done even where the budget is spent.
+        """
+        key, path = "storages-" + _key(text), self.folder.path / "repro" / file
+        kept = self.answers.get(key)
+        if kept is None or ("file" in kept and not path.is_file()):
+            request = {"text": text, "path": str(path), "file": file, "names": dict(names)}
+            found = self._job({"storages": request}, must=True)
+            if "storages" not in found:
+                raise EnvironmentTroubleError(
+                    f"the saved inputs could not be cut down: {found.get('tail') or found.get('status')}",
+                    next="debug-spyre shadow NODEID   (saves them anew)",
+                )
+            self.answers[key] = kept = dict(found["storages"]["storages"])
+            self._save()
+        return kept
 
     def _run_batch(self, pending: Mapping[str, str], *, isolated: bool) -> None:
         found = self._job({"trials": [{"id": k, "text": t} for t, k in pending.items()], "isolated": isolated})
@@ -134,9 +146,9 @@ class Trials:
             )
         self._save()
 
-    def _job(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _job(self, request: dict[str, Any], *, must: bool = False) -> dict[str, Any]:
         self._check_time()
-        if self.used >= self.runs or time.monotonic() - self.began > self.seconds:
+        if not must and (self.used >= self.runs or time.monotonic() - self.began > self.seconds):
             raise BudgetSpentError(
                 f"the budget of {self.runs} runs or {self.seconds / 60:g} minutes is spent",
                 next="debug-spyre repro --runs 60 --minutes 30   (goes on where it stopped)",

@@ -42,7 +42,7 @@ class Difference:
 
 def difference(op: Any, got: torch.Tensor, want: torch.Tensor, args: Any, kwargs: Any) -> Difference | None:
     """Numbers of one result (both on the CPU); None where shapes or kinds can't be compared."""
-    if got.shape != want.shape:
+    if not is_same_form(got, want):
         return Difference(max(want.numel(), 1), max(want.numel(), 1), float("inf"), float("inf"), exact=False)
     if not want.numel():
         return Difference(0, 0, 0.0, 0.0, exact=False)
@@ -62,6 +62,12 @@ def difference(op: Any, got: torch.Tensor, want: torch.Tensor, args: Any, kwargs
     finite = gap[gap.isfinite()]
     worst = float(finite.max()) if finite.numel() == gap.numel() else float("inf")
     return Difference(int((gap > room).sum()), want.numel(), worst, ratio, exact=False)
+
+
+def is_same_form(got: torch.Tensor, want: torch.Tensor) -> bool:
+    """The same shape, and the same type where both are floats (the card holds int64 as int32, as it says itself)."""
+    both = got.is_floating_point() and want.is_floating_point()
+    return got.shape == want.shape and (got.dtype == want.dtype or not both)
 
 
 def tolerance(op: Any, want: torch.Tensor) -> dict[str, Any]:

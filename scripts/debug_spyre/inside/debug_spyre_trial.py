@@ -107,7 +107,10 @@ def difference(got: Any, want: Any, wrong: Any) -> dict[str, Any]:
     if not torch.is_tensor(got) or not torch.is_tensor(want):
         return {"shape": None}
     data = {"shape": list(want.shape), "total": int(want.numel()), "exact": not want.is_floating_point()}
-    if wrong is None or wrong.shape != want.shape or got.shape != want.shape:
+    both = got.is_floating_point() and want.is_floating_point()
+    if got.shape != want.shape or (both and got.dtype != want.dtype):
+        return {**data, "wrong": int(want.numel()), "kinds": ["form"]}
+    if wrong is None or wrong.shape != want.shape:
         return {**data, "wrong": None, "kinds": []}
     gap = (got.double() - want.double()).abs()
     finite = gap[torch.isfinite(gap)]
@@ -121,7 +124,10 @@ def difference(got: Any, want: Any, wrong: Any) -> dict[str, Any]:
 
 
 def kinds_of(got: Any, want: Any, wrong: Any) -> list[str]:
-    """In which ways the wrong elements are wrong: nan, overflow, lost (a finite number for nan or inf), value."""
+    """In which ways the wrong elements are wrong: nan, overflow, lost (a finite number for nan or inf), value.
+
+    `form` is told elsewhere: another shape or type, before any element is looked at.
+    """
     g, w = got.double()[wrong], want.double()[wrong]
     large = (g.abs() >= SATURATED) & ~g.isnan()
     found = {

@@ -17,6 +17,7 @@ KINDS = {  # inside/debug_spyre_trial.py
     "overflow": "the largest number or infinity",
     "lost": "a number for NaN or infinity",
     "value": "other numbers",
+    "form": "another shape or type",
 }
 
 
@@ -87,11 +88,14 @@ def of_answer(answer: dict[str, Any]) -> Fingerprint | None:
     """What a trial showed; None where it showed nothing."""
     if "crash" in answer:
         return Fingerprint("crash")
+    kinds = tuple((answer.get("difference") or {}).get("kinds") or ())
+    if "form" in kinds:
+        return Fingerprint("difference", kinds=kinds)
     error = answer.get("error")
     if error:
         return Fingerprint("error", error["cls"].rsplit(".", 1)[-1], stable_words(error["message"]))
     if answer.get("exit") == 0 and answer.get("difference"):
-        return Fingerprint("difference", kinds=tuple(answer["difference"].get("kinds") or ()))
+        return Fingerprint("difference", kinds=kinds)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -194,3 +194,14 @@ def tied(program: Program, group: Group) -> tuple[Group, ...]:
             alike += same
         loose += [place for place, value in sizes.items() if value == size and place.dim in dims]
     return tuple(g for g in dict.fromkeys((tuple(alike), tuple(loose))) if g != group)
+
+
+def without_first(group: Group, lost: Sequence[int]) -> Group:
+    """The group's places once each tensor of the judged call has lost so many leading dimensions."""
+    found = []
+    for place in group:
+        if place.call or place.tensor is None or place.dim is None:
+            found.append(place)
+        elif place.dim >= lost[place.tensor]:
+            found.append(replace(place, dim=place.dim - lost[place.tensor]))
+    return tuple(found) if any(not p.call for p in found) or all(p.call for p in group) else ()

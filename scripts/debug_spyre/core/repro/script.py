@@ -116,7 +116,19 @@ def _showing(writer: _Writer, program: Program, fault: Fault) -> list[str]:
         return _fallback_lines(writer, program.call)
     if fault.words is not None:
         return _error_lines(writer, program.call, fault)
+    if "form" in fault.kinds:
+        return _form_lines(writer, program.call)
     return _difference_lines(writer, program)
+
+
+def _form_lines(writer: _Writer, call: Call) -> list[str]:
+    pick = "" if call.output is None else f"[{call.output}]"
+    return [
+        f"want = {writer.on_host(call)}{pick}",
+        f"got = {writer.on_device(call)}{pick}.cpu()",
+        'print(f"{got.dtype} {tuple(got.shape)} instead of {want.dtype} {tuple(want.shape)}")',
+        f"raise SystemExit(0 if (got.dtype, got.shape) != (want.dtype, want.shape) else {NOT_SHOWN})",
+    ]
 
 
 def _difference_lines(writer: _Writer, program: Program) -> list[str]:
