@@ -37,6 +37,23 @@ def reference(shape=(8, 96, 64), seed=0):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
+@pytest.mark.parametrize(
+    ("good", "bad", "want"),
+    [
+        ([0], [2e-5], "inconclusive"),
+        ([1, 2, 3, 0], [1, 2, 3, 2e-4], "inconclusive"),
+        ([0, 0, 0, 5], [2e-5, 0, 0, 5], "inconclusive"),
+        ([1000, 1], [1000, 2], "inconclusive"),  # less than what rounding does to 1000
+        ([0], [5], "structural"),
+        ([1, 2], [1, 3], "structural"),
+        ([7], [0], "structural"),
+    ],
+)
+def test_of_few_elements_a_small_difference_from_zero_is_no_structure(good, bad, want):
+    judgement = compare(halves(np.array(bad, float)), halves(np.array(good, float))).judgement
+    assert judgement.verdict == want and "inf" not in judgement.reason
+
+
 def test_several_patterns_at_once_are_told_apart():
     good = reference()
     bad = good.copy()

@@ -1,5 +1,10 @@
 """From the points of a sweep to the condition in words."""
 
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -182,3 +187,20 @@ def test_a_variant_that_is_refused_is_no_refusal_of_the_call():
     found = summary("aten.mm.default", [other("given", "as given", False), refused("dtype", "float32")])
     assert not found["refused"]
     assert "is right at every point that was compared" in found["text"]
+
+
+def test_points_written_after_a_line_that_was_cut_off_are_not_lost(tmp_path, monkeypatch):
+    inside = Path(__file__).resolve().parents[2] / "scripts" / "debug_spyre" / "inside"
+    monkeypatch.syspath_prepend(str(inside))
+    monkeypatch.setitem(sys.modules, "debug_spyre_points", SimpleNamespace(fills_of=None, run_point=None))
+    monkeypatch.delitem(sys.modules, "debug_spyre_ledger", raising=False)
+    from debug_spyre_ledger import Ledger
+
+    path = tmp_path / "sweep.jsonl"
+    path.write_text('{"key": "size|64", "wrong": false}\n{"key": "size|12', encoding="utf-8")
+    ledger = Ledger({"call": {}}, str(path))
+    ledger.say("size", "256", {"wrong": True})
+    ledger.stream.close()
+    monkeypatch.delitem(sys.modules, "debug_spyre_ledger")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert json.loads(lines[0])["key"] == "size|64" and json.loads(lines[-1])["key"] == "size|256"

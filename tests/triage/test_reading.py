@@ -217,6 +217,17 @@ def test_damaged_xml_gives_what_it_has_and_says_so(read_text):
     assert any("XML" in w for w in evidence.warnings)
 
 
+def test_a_failed_test_whose_teardown_fails_too_is_counted_once(read_text):
+    """Pytest writes two cases for it: 1 failed, 2 passed, 2 errors is what it prints itself."""
+    failure = '<failure message="AssertionError: x">E   AssertionError: x</failure>'
+    teardown = '<error message="failed on teardown with &quot;RuntimeError: y&quot;">E   RuntimeError: y</error>'
+    cases = (("test_a", failure), ("test_a", teardown), ("test_b", teardown), ("test_c", ""))
+    text = "".join(f'<testcase classname="test_d" name="{name}">{inner}</testcase>' for name, inner in cases)
+    evidence = read_text(f'<?xml version="1.0"?><testsuites><testsuite>{text}</testsuite></testsuites>', name="out.xml")
+    assert evidence.counts == Counts(failed=1, passed=2, errors=2)
+    assert [t.outcome for t in evidence.tests] == [Outcome.FAILED, Outcome.ERROR, Outcome.PASSED]
+
+
 def test_entities_in_xml_do_not_grow(read_text):
     bomb = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><testsuites><testsuite><testcase classname="a" name="&b;"/></testsuite></testsuites>'
     evidence = read_text(bomb, name="out.xml")

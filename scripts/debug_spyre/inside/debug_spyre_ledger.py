@@ -24,13 +24,16 @@ class Ledger:
         )
         self.path = path
         self.known: dict[str, dict[str, Any]] = {}
+        line = ""
         try:
-            with open(path, encoding="utf-8") as stream:
+            with open(path, encoding="utf-8", errors="replace") as stream:
                 for line in stream:
                     self._remember(line)
         except OSError:
             pass
         self.stream = open(path, "a", encoding="utf-8")  # noqa: SIM115  kept open to the end of the process
+        if line and not line.endswith("\n"):  # of a process that died while it wrote
+            self.stream.write("\n")
 
     def _remember(self, line: str) -> None:
         try:

@@ -40,7 +40,7 @@ def _add(parser: ArgumentParser) -> None:
 
 
 def _run(args: Namespace) -> int:
-    if args.calls < 1 or args.seconds <= 0:
+    if args.calls < 1 or not args.seconds > 0:  # so put, "nan" is refused too
         raise UsageError("--calls and --seconds must be positive", next=EXAMPLE)
     work = examination(args, "sweep")
     if args.run:

@@ -13,6 +13,8 @@ from debug_spyre.core.numerics.measure import Measured, sample
 from debug_spyre.core.numerics.pattern import Pattern, number
 
 LARGE = 0.1  # of the reference's rms: no rounding does that
+TINY = 1e-200  # a reference of this size is zero: nothing to measure a difference by but
+WILD = 1.0  # this
 FEW = 0.02  # scattered outliers up to this part don't make a structure
 
 
@@ -95,8 +97,14 @@ def _by_size(m: Measured, share: str, form: Format) -> Judgement:
     worst, typical = m.max_abs / scale, m.noise.sigma / scale
     if m.total < 8:
         relative = m.max_rel
-        if relative >= LARGE:
-            return Judgement(Verdict.STRUCTURAL, f"{share} by {number(relative)} of the value")
+        if relative >= LARGE:  # near a zero any rounding is a large part of the value
+            is_wild = m.max_abs >= WILD if m.noise.scale < TINY else worst >= LARGE
+            if is_wild and np.isfinite(relative):
+                return Judgement(Verdict.STRUCTURAL, f"{share} by {number(relative)} of the value")
+            by = f"{share} by up to {number(m.max_abs)}, where the reference is near zero"
+            if is_wild:
+                return Judgement(Verdict.STRUCTURAL, by)
+            return Judgement(Verdict.INCONCLUSIVE, f"{by}; too few elements to tell")
         if relative <= 16 * form.step:
             return Judgement(Verdict.ACCUMULATION, f"{share} by {number(relative)} of the value, a few roundings")
         return Judgement(Verdict.INCONCLUSIVE, f"{share} by {number(relative)} of the value; too few elements to tell")
