@@ -71,6 +71,11 @@ def test_a_probe_that_passes_in_its_own_scope_is_said():
     assert "probe-passes" in codes(story(*baseline()), {"r1": Evidence((), None, True)})
 
 
+def test_a_probe_that_passes_is_not_said_once_the_experiment_was_made():
+    made = ev.ReportMade(verb="run --alone", lines=("carry-over",), run="r2")
+    assert "probe-passes" not in codes(story(*baseline(), made), {"r1": Evidence((), None, True)})
+
+
 def test_a_probe_that_passes_among_the_members_alone_is_said_too():
     started, finished = baseline()
     among = (dataclasses.replace(started, members_only=True), finished)

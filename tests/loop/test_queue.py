@@ -284,6 +284,7 @@ def test_a_test_that_passes_alone_and_fails_in_the_matrix_points_at_carry_over()
     best = next(s for s in found if s.rule == "carry-over")
     assert best.confidence == "high"
     assert found[0] is best
+    assert best.test == f"debug-spyre run --alone {PROBE.partition('::')[0]}", "alone it passes with any cache"
 
 
 def test_other_magnitudes_alone_and_in_the_matrix_point_there_too():

@@ -53,6 +53,8 @@ def test_what_spoiled_one_test_is_tried_first_for_the_next(place):
     rows = {r["nodeid"]: r for r in table(place)["data"]["rows"] if r.get("spoilers")}
     assert len(rows) == 7
     assert all(row["spoilers"] == ["test_it.py::test_before[2]"] and row["minimal"] for row in rows.values())
+    told = place.events("report_made")[0]["lines"]
+    assert len(told) == 10 and "more lines at the end of the output" in told[-1]
     whole, alone = 1, 7
     assert len(list(next(place.logs.rglob("parts")).iterdir())) <= whole + alone + 5 + 6
 

@@ -21,6 +21,7 @@ class Concern:
     next: str
 
 
+ALONE = "run --alone"  # the report of that experiment
 ASIDE = frozenset({"stale-summary", "unattributed"})  # work goes on beside them
 
 
@@ -47,12 +48,14 @@ def probe_unlike_cluster(session: Session, evidence: Mapping[str, Evidence]) -> 
     if run is None or cluster is None or run.id not in evidence:
         return None
     failure = _failure_of(evidence[run.id], session.probe)
+    if failure is None and any(report.verb == ALONE for report in session.reports):
+        return None  # what the concern asks for was done
     if failure is None:
         if session.probe and any(m.nodeid == session.probe and m.predicate == "fails" for m in session.members):
             text = (
                 "the baseline's probe does not fail in this scope: another probe, or a test that depends on its scope"
             )
-            return Concern("probe-passes", text, "debug-spyre run --alone")
+            return Concern("probe-passes", text, f"debug-spyre {ALONE}")
         return None
     wanted, got = cluster.get("kind"), failure.kind.value
     if wanted in (None, got) or run.members_only:

@@ -8,7 +8,7 @@ from typing import Any
 
 from debug_spyre.core.attention import ATTENTION_SET, attention_traces
 from debug_spyre.core.claim import shell_word
-from debug_spyre.core.evidence import Evidence, Kind, Severity, Stage
+from debug_spyre.core.evidence import Evidence, Kind, Outcome, Severity, Stage
 from debug_spyre.core.queue import CHEAP_SECONDS
 from debug_spyre.core.seeds import Seed, Situation
 
@@ -192,6 +192,7 @@ def _carry_over(s: Situation) -> Iterable[Seed]:
     alone = {t.nodeid: t.outcome for t in s.evidence.tests}.get(s.probe)
     among = {t.nodeid: t.outcome for t in s.matrix.tests}.get(s.probe) if s.matrix else None
     differs = alone is not None and among is not None and alone is not among
+    cured = differs and alone is Outcome.PASSED  # a run of the probe passes anyhow: with those before it, then
     numbers = _magnitudes(s)
     confidence = "high" if differs else "medium" if numbers else "low"
     why = (
@@ -202,9 +203,9 @@ def _carry_over(s: Situation) -> Iterable[Seed]:
     yield Seed(
         "carry-over",
         "state of an earlier test carries over: compile cache, warm-up, memory on the card",
-        s.run("--fresh-cache"),
+        f"debug-spyre run --alone {shell_word(s.probe.partition('::')[0])}" if cured else s.run("--fresh-cache"),
         "probe",
-        s.cost(2),
+        None if cured else s.cost(2),
         confidence,
         why,
     )

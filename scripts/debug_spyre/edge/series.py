@@ -27,6 +27,7 @@ from debug_spyre.edge.settling import tensor_budget
 
 MOST_TRIES = 40  # processes for the spoilers of one test
 MOST_HINTS = 4
+MOST_LINES = 10
 MOST_SECONDS = 1800.0  # for those of all tests
 
 
@@ -72,7 +73,9 @@ class Series:
     def report(self, kind: str, lines: list[str], data: dict[str, object]) -> None:
         """The table, in the output and as series.json."""
         print("\n" + "\n".join(lines), flush=True)
-        made = {"verb": f"run --{kind}", "lines": lines[:10], "data": data}
+        more = [f"... {len(lines) - MOST_LINES + 1} more lines at the end of the output"]
+        shown = lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], *more]
+        made = {"verb": f"run --{kind}", "lines": shown, "data": data}
         write_atomically(self.run.path / "series.json", json.dumps(made, ensure_ascii=False), mode=PRIVATE)
 
 

@@ -43,7 +43,7 @@ def tail_lines(frame: Frame, tail: Tail | None) -> tuple[tuple[OutputLine, ...],
 
 def output_line(frame: Frame, line: str, *, said: bool = False) -> OutputLine:
     """One line, cut, with its accent. `said`: it is cleaned and masked already."""
-    words = clip(line if said else frame.say(line), LINE_WIDTH)
+    words = clip(line, 2 * LINE_WIDTH) if said else clip(frame.say(line), LINE_WIDTH)  # the digest is cut already
     return OutputLine(words, line_css(words))
 
 
