@@ -1,15 +1,18 @@
 """Outside text is made fit to show: escape sequences, control characters, hidden direction marks, cuts."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from debug_spyre.core.evidence import Outcome
 from debug_spyre.core.view import text as t
 from debug_spyre.core.view.markdown_text import block, cell, code, plain
 from debug_spyre.core.view.moments import duration, zone_of
 from debug_spyre.core.view.nodeids import groups, path_parts, split
+from debug_spyre.core.view.strip import WIDTH, cells, strip_picture
 
 
 @pytest.mark.parametrize(
@@ -20,6 +23,7 @@ from debug_spyre.core.view.nodeids import groups, path_parts, split
         ("\x1b]8;;https://x.test\x1b\\link\x1b]8;;\x1b\\", "link"),
         ("\x1bPsixel\x1b\\after", "after"),
         ("10 %\r50 %\r100 %\nnext", "100 %\nnext"),
+        ("10 %\r50 %\r\nnext\r", "50 %\nnext"),
         ("a\r\nb", "a\nb"),
         ("a\x00b\x07c\x9bd", "abc"),
         ("safe\u202egnp.exe", "safe<U+202E>gnp.exe"),
@@ -159,3 +163,17 @@ def test_markup_in_prose_is_escaped_for_markdown():
     assert plain("<img src=x> [a](b) *c* `d` | e") == "\\<img src=x\\> \\[a\\](b) \\*c\\* \\`d\\` \\| e"
     assert plain("@team and # head") == "@\u2060team and # head"
     assert plain("# head") == "\\# head"
+
+
+def test_a_long_line_that_overwrites_itself_takes_no_longer_than_another():
+    text = "10 %\r" + "x" * 4_000_000
+    start = time.perf_counter()
+    assert t.clean(text) == text[5:]
+    assert time.perf_counter() - start < 10
+
+
+def test_a_matrix_of_many_files_keeps_its_columns_apart_and_within_the_picture():
+    before = {f"tests/test_{n}.py::test_a": Outcome.FAILED for n in range(120)}
+    drawn = strip_picture(cells(before, {}), str, before=None, after=None)
+    columns = [float(shape.d[1:].split()[0]) for shape in drawn.shapes if shape.css == "fr"]
+    assert len(columns) == 120 and columns == sorted(set(columns)) and columns[-1] < WIDTH

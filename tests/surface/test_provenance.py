@@ -182,6 +182,8 @@ def test_without_git_the_head_is_still_told(tmp_path, monkeypatch):
         ("VLLM_REPO_URL", "https://me:pw@example.org/x"),
         ("SPYRE_NOTE", "hf_abcdefghijkl"),
         ("DT_PASSWORD", "x"),
+        ("PYTEST_ADDOPTS", "--api-key=abc"),
+        ("SPYRE_NOTE", "glpat-abcdefghijklmnopqrst"),
     ],
 )
 def test_secrets_are_masked(name, value):

@@ -2,11 +2,13 @@
 
 import itertools
 import random
+from dataclasses import dataclass
 
 import pytest
 
 from debug_spyre.core.evidence import Counts, Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage
 from debug_spyre.core.evidence import TestRecord as Record
+from debug_spyre.core.triage import grouping
 from debug_spyre.core.triage.digest import digest
 from debug_spyre.core.triage.forms import cluster_from_json, cluster_to_json, triage_to_json
 from debug_spyre.core.triage.grouping import group
@@ -20,6 +22,11 @@ from debug_spyre.core.triage.words import say
 from debug_spyre.edge.workspace import check_slug
 
 HOSTILE = "tests/t.py::test_x[</script>|`\"' *_a_* [b](c) \u202e]"
+
+
+@dataclass(frozen=True)
+class SimpleCluster:
+    slug: str
 
 
 def mismatch(nodeid, **more):
@@ -106,6 +113,17 @@ def test_clusters_have_names_of_their_own_that_open_takes():
     assert len(set(slugs)) == 4
     for slug in slugs:
         assert check_slug(slug) == slug
+
+
+def test_a_number_behind_a_name_does_not_make_it_another_clusters_name():
+    named = grouping._with_own_slugs([SimpleCluster("a"), SimpleCluster("a"), SimpleCluster("a-2"), SimpleCluster("a")])
+    assert [c.slug for c in named] == ["a", "a-2", "a-2-2", "a-3"]
+
+
+def test_errors_that_belong_to_no_test_do_not_hide_each_other():
+    first = error(None, "INTERNALERROR in the plugin", source="one.log", message="one")
+    found = group(evidence([first, error(None, "no driver on this node", source="two.log", message="two")]))
+    assert len(found) == 2
 
 
 def test_any_order_gives_the_same_clusters():

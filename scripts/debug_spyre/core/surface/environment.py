@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from debug_spyre.core.masking import mask
+
 LISTED = (
     "AIU_WORLD_SIZE", "SPYRE_DEVICES", "SPYRE_VISIBLE_DEVICES", "LOCAL_RANK", "RANK", "WORLD_SIZE",
     "PCIDEVICE_IBM_COM_AIU_PF", "FLEX_DEVICE", "SENLIB_DEVEL_CONFIG_FILE",
@@ -41,7 +43,7 @@ def is_listed(name: str) -> bool:
 
 def shown(name: str, value: str) -> str:
     """The value, or a mask where the name or the value looks like a secret."""
-    return MASK if _SECRET.search(name) or _SECRET_VALUE.search(value) else value
+    return MASK if _SECRET.search(name) or _SECRET_VALUE.search(value) or mask(value) != value else value
 
 
 def listed_variables(environment: Mapping[str, str]) -> dict[str, str]:

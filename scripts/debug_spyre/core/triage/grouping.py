@@ -55,20 +55,23 @@ def _by_signature(evidence: Evidence) -> dict[str, list[Failure]]:
 
 def _with_own_slugs(clusters: list[Cluster]) -> list[Cluster]:
     """No two clusters have one name."""
-    used: Counter[str] = Counter()
+    used: set[str] = set()
     named = []
     for cluster in clusters:
-        used[cluster.slug] += 1
-        number = used[cluster.slug]
-        named.append(cluster if number == 1 else replace(cluster, slug=f"{cluster.slug[:56]}-{number}"))
+        name, number = cluster.slug, 1
+        while name in used:
+            number += 1
+            name = f"{cluster.slug[:56]}-{number}"
+        used.add(name)
+        named.append(replace(cluster, slug=name))
     return named
 
 
 def _one_each(failures: Iterable[Failure]) -> list[Failure]:
-    """One failure a test: of its call where it has one."""
-    chosen: dict[str | None, Failure] = {}
+    """One failure a test: of its call where it has one. Errors that belong to no test are each their own."""
+    chosen: dict[str | tuple[str | None, str | None], Failure] = {}
     for failure in sorted(failures, key=lambda f: (f.phase != "call", f.source or "", f.line or 0, f.message or "")):
-        chosen.setdefault(failure.nodeid, failure)
+        chosen.setdefault(failure.nodeid or (failure.source, failure.message), failure)
     return sorted(chosen.values(), key=lambda f: f.nodeid or "")
 
 

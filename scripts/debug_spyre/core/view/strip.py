@@ -101,7 +101,7 @@ def _by_file(tests: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
 
 def _layout(files: list[tuple[str, list[Cell]]]) -> tuple[float, float]:
     """(width of a column with its gap, gap between files)."""
-    gap = 14.0
+    gap = min(14.0, (WIDTH - LABEL) / 2 / len(files))  # of many files the gaps leave half of the room to the columns
     total = sum(len(found) for _, found in files)
     return min(15.0, (WIDTH - LABEL - gap * (len(files) - 1)) / total), gap
 

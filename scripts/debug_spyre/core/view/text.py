@@ -14,7 +14,6 @@ _ESCAPES = re.compile(
     r"|\x1b[PX^_][^\x1b\n]*(?:\x1b\\)?"  # DCS, SOS, PM, APC
     r"|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]"
 )
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")  # what a progress line has overwritten
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff\ud800-\udfff]")
 _PLANE_ENDS = re.compile(
     "[" + "".join(f"{chr(p * 0x10000 + 0xFFFE)}{chr(p * 0x10000 + 0xFFFF)}" for p in range(1, 17)) + "]"
@@ -31,9 +30,14 @@ def clean(text: str) -> str:
         return text
     text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     if "\r" in text:
-        text = _OVERWRITTEN.sub("", text)
+        text = "\n".join(map(_last_written, text.split("\n")))
     text = _PLANE_ENDS.sub("", _HIDDEN.sub("", text))
     return _DIRECTION.sub(lambda found: f"<U+{ord(found.group()):04X}>", text)
+
+
+def _last_written(line: str) -> str:
+    """Without what a progress line has overwritten."""
+    return line[line.rfind("\r", 0, len(line) - 1) + 1 :] if len(line) > 1 else line
 
 
 def clip(text: str, most: int) -> str:
