@@ -277,7 +277,7 @@ def test_the_digest_is_the_load_bearing_lines_and_says_what_it_leaves_out():
     assert len(lines) == 10
     assert "Mismatched elements: 90 / 100 (90.0%)" in lines[0]
     assert "pattern: every 64th column" in lines[0]
-    assert "more lines" in lines[-1]
+    assert "22 more lines" in lines[-1]
     assert all(len(line) <= 200 for line in lines)
     assert digest(evidence([])) == ()
 

@@ -228,6 +228,38 @@ def test_a_failed_test_whose_teardown_fails_too_is_counted_once(read_text):
     assert [t.outcome for t in evidence.tests] == [Outcome.FAILED, Outcome.ERROR, Outcome.PASSED]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HEAD}collected 9{'9' * 5000} items\n",
+        f"{HEAD}gw0 [9{'9' * 5000}]\n",
+        f'{HEAD}Fatal Python error: Aborted\n\nThread 0x1 (most recent call first):\n  File "a.py", line {"9" * 5000} in f\n',
+        f'{HEAD}Traceback (most recent call last):\n  File "a.py", line {"9" * 5000}\nE: x\n',
+        f"{HEAD}a.py::test_b[{'9' * 400}x2] FAILED\na.py::test_b[2x2] FAILED\na.py::test_b[1x2] PASSED\n",
+        HEAD + failing("a.py::test_b", f"AssertionError: Mismatched elements: {'9' * 900} / 1 (100.0%)"),
+    ],
+)
+def test_numbers_of_any_length_stop_no_reading(read_text, text):
+    evidence = read_text(text)
+    assert evidence.collected is None and all((f.mismatched or 0) < 10**18 for f in evidence.failures)
+    group(evidence)
+
+
+def test_facts_of_a_damaged_results_file_stop_no_reading(read_text):
+    report = {
+        "e": "report",
+        "nodeid": "a.py::t",
+        "phase": "call",
+        "outcome": "failed",
+        "text": "E   AssertionError: Tensor-likes are not close!",
+        "exceptions": [{"cls": "AssertionError", "message": "m", "frames": [{"file": "a", "line": "x"}]}],
+        "mismatch": {"mismatched": float("inf"), "total": "many", "max_abs": 2.0},
+    }
+    lines = ['{"e": "session_start"}', json.dumps(report)]
+    (failure,) = read_text("\n".join(lines) + "\n", name="results.jsonl").failures
+    assert (failure.mismatched, failure.total, failure.max_abs) == (None, None, 2.0)
+
+
 def test_entities_in_xml_do_not_grow(read_text):
     bomb = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><testsuites><testsuite><testcase classname="a" name="&b;"/></testsuite></testsuites>'
     evidence = read_text(bomb, name="out.xml")

@@ -14,13 +14,13 @@ MAX_FRAMES = 80
 _HARNESS = ("/_pytest/", "/pluggy/")
 _WRAPPED = ("inner_exception", "original_exception", "orig_exception")
 _NUMBER = r"([-+]?(?:\d[\d.,]*(?:e[-+]?\d+)?|nan|inf))"
-_MISMATCHED = re.compile(r"Mismatched elements: (\d+) / (\d+)")
-_EXCEED = re.compile(r"(\d+)(?: / (\d+))? elements exceed")
+_MISMATCHED = re.compile(r"Mismatched elements: (\d{1,18}) / (\d{1,18})(?!\d)")
+_EXCEED = re.compile(r"(?<!\d)(\d{1,18})(?: / (\d{1,18}))? elements exceed")
 _MAX_ABS = re.compile(r"(?:Greatest|Max) absolute difference(?: among violations)?: " + _NUMBER, re.IGNORECASE)
 _MAX_REL = re.compile(r"(?:Greatest|Max) relative difference(?: among violations)?: " + _NUMBER, re.IGNORECASE)
 _SCALAR_ABS = re.compile(r"^Absolute difference: " + _NUMBER, re.IGNORECASE | re.MULTILINE)
 _SCALAR_REL = re.compile(r"^Relative difference: " + _NUMBER, re.IGNORECASE | re.MULTILINE)
-_INDEX = re.compile(r"absolute difference: \S+ at index (\([\d, ]*\)|\d+)", re.IGNORECASE)
+_INDEX = re.compile(r"absolute difference: \S+ at index (\([\d, ]{0,200}\)|\d{1,18})", re.IGNORECASE)
 
 
 def exception_facts(error: BaseException) -> dict[str, Any]:

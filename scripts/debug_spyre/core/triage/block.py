@@ -11,10 +11,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_SHORT = re.compile(r"(\S.{0,400}?):(\d+): in (.+)$")
-_LONG = re.compile(r"(\S.{0,400}?):(\d+): ?([A-Za-z_][\w.]*)?$")
-_NATIVE = re.compile(r'\s*File "(.{1,400}?)", line (\d+)(?:,)? in (.+)$')
-_NATIVE_BARE = re.compile(r'\s*File "(.{1,400}?)", line (\d+)$')
+_SHORT = re.compile(r"(\S.{0,400}?):(\d{1,9}): in (.+)$")
+_LONG = re.compile(r"(\S.{0,400}?):(\d{1,9}): ?([A-Za-z_][\w.]*)?$")
+_NATIVE = re.compile(r'\s*File "(.{1,400}?)", line (\d{1,9})(?:,)? in (.+)$')
+_NATIVE_BARE = re.compile(r'\s*File "(.{1,400}?)", line (\d{1,9})$')
 _CAPTURED = re.compile(r"-+ Captured (std(?:out|err)|log) ?(setup|call|teardown)? ?-+$")
 _GROUP = re.compile(r"\s+(?:\| ?|\+-\+-[-+ .\d]*|\+ (?=Exception Group))")
 _CLASS = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_<]\w*>?)*)(?=:|$|\()")

@@ -11,7 +11,7 @@ _LONGEST = 200
 def digest(evidence: Evidence, *, most: int = 10) -> tuple[str, ...]:
     """At most `most` lines; the last one says how many were left out."""
     lines = [_end(evidence)] if not evidence.complete else []
-    lines += [line for failure in evidence.failures[: most * 2] for line in say_failure(failure)]
+    lines += [line for failure in evidence.failures for line in say_failure(failure)]
     lines += [say_fallback(f) for f in sorted(evidence.fallbacks, key=lambda f: f.accepted is not None)]
     lines = list(dict.fromkeys(_cut(line, 2 * _LONGEST) for line in lines if line))
     if len(lines) > most:

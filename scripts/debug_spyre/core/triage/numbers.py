@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _NUMBER = r"([-+]?(?:nan|inf|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?))"
-_ELEMENTS = re.compile(r"Mismatched elements: (\d+) / (\d+)")
+_ELEMENTS = re.compile(r"Mismatched elements: (\d{1,18}) / (\d{1,18})(?!\d)")
 _ABSOLUTE = re.compile(
     rf"(?:Greatest absolute|Absolute|Max absolute) difference(?: among violations)?: {_NUMBER}", re.IGNORECASE
 )

@@ -51,11 +51,11 @@ def _one(found: dict[str, Value], part: str, name: str) -> None:
         found[key] = float(value)
     shape = _DIMS.search(part) or _LIST.search(part)
     if shape:
-        sizes = [int(n) for n in re.findall(r"\d+", shape[1])]
+        sizes = [float(n) for n in re.findall(r"\d+", shape[1])]
         found[f"{name} rank"] = float(len(sizes))
         for index, size in enumerate(sizes[:8]):
-            found[f"{name} dim {index}"] = float(size)
-        found[f"{name} last dim"] = float(sizes[-1])
+            found[f"{name} dim {index}"] = size
+        found[f"{name} last dim"] = sizes[-1]
     elif match := _WORD_NUMBER.fullmatch(part):
         found[match[1].strip("_")] = float(match[2])
     elif match := _NUMBER_WORD.fullmatch(part):

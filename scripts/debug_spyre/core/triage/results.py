@@ -166,7 +166,7 @@ def _take_exceptions(block: Block, exceptions: list[dict[str, Any]]) -> None:
         for line in f"{exceptions[0].get('cls')}: {exceptions[0].get('message')}".split("\n"):
             block.feed(f"E   {line}")
     frames = [
-        Frame(str(f.get("file")), int(f.get("line") or 0), f.get("name"))
+        Frame(str(f.get("file")), f["line"] if isinstance(f.get("line"), int) else 0, f.get("name"))
         for f in exceptions[-1].get("frames") or exceptions[0].get("frames") or ()
         if isinstance(f, dict)
     ]
@@ -187,6 +187,6 @@ def _with_numbers(failure: Failure, numbers: Any) -> Failure:
             continue
         try:
             values[name] = float(value) if name.startswith("max") else int(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             continue
     return replace(failure, **values)
