@@ -373,7 +373,7 @@ def searched(case, folder, suspect):
     session.journal.append(opened)
 
     class ForkedTrials(Trials):
-        def ask(self, question, answers):
+        def ask(self, question, answers, seconds):
             import debug_spyre_trial
             from torch_spyre import faults
 

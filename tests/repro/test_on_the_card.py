@@ -15,7 +15,7 @@ from debug_spyre.core.repro.call import Call, Program, Tensor
 from debug_spyre.core.repro.fingerprint import of_answer
 from debug_spyre.core.repro.script import MOST_LINES, Fault, count_lines, script
 from debug_spyre.edge.shrinking import Shrinking
-from debug_spyre.edge.trials import Trials
+from debug_spyre.edge.trials import WORKER, Trials
 
 pytestmark = [pytest.mark.slow]
 DRAWS = int(2 * float(os.environ.get("DEBUG_SPYRE_FUZZ", "1")))
@@ -165,6 +165,45 @@ def test_what_ran_before_in_a_process_does_not_reach_an_isolated_script(card, se
     texts = [script(exp, Fault()), script(mul, Fault())]
     assert [a["exit"] for a in trials.evaluate(texts, isolated=True)] == [3, 3]
     assert [a["exit"] for a in trials.evaluate(texts)] == [3, 0]
+
+
+BACKEND = """
+import os
+FORKED = []
+os.register_at_fork(after_in_child=lambda: FORKED.append(True))
+LOADED = []
+def load(): LOADED.append(os.getpid())
+"""
+
+
+@pytest.mark.parametrize("autoload", [None, "0"])
+def test_an_isolated_script_loads_the_backends_after_the_fork(tmp_path, autoload):
+    """torch-spyre marks a process that is forked after its import as one that may not use the card."""
+    (tmp_path / "strict_backend.py").write_text(BACKEND)
+    (tmp_path / "strict_backend-1.dist-info").mkdir()
+    (tmp_path / "strict_backend-1.dist-info/METADATA").write_text(
+        "Metadata-Version: 2.1\nName: strict-backend\nVersion: 1\n"
+    )
+    (tmp_path / "strict_backend-1.dist-info/entry_points.txt").write_text(
+        "[torch.backends]\nstrict = strict_backend:load\n"
+    )
+    text = (
+        "import os, sys, torch, strict_backend\n"
+        "print(strict_backend.FORKED, strict_backend.LOADED == [os.getpid()], os.environ.get('TORCH_DEVICE_BACKEND_AUTOLOAD'))\n"
+    )
+    (tmp_path / "q.json").write_text(
+        json.dumps({"trials": [{"id": str(n), "text": text} for n in range(2)], "isolated": True})
+    )
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)} | (
+        {"TORCH_DEVICE_BACKEND_AUTOLOAD": autoload} if autoload else {}
+    )
+    done = subprocess.run(
+        [sys.executable, WORKER, "q.json", "a.jsonl"], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    said = [a["said"] for a in answers if "said" in a]
+    assert said == [f"[] {autoload is None} {autoload}\n"] * 2
 
 
 def test_a_script_that_dies_alone_takes_no_other_with_it(card, session):

@@ -10,7 +10,7 @@ from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
 from debug_spyre.core.repro.script import Fault, script
 from debug_spyre.edge.trials import Trials
 
-TIMES = 4  # further processes before a fault counts as steady
+TIMES = 4  # further calls before a fault counts as steady
 REPEAT = 64  # a fault in one call of five is missed by so many once in a million
 
 
@@ -35,22 +35,24 @@ class FirstLook:
 
     def look(self, call: Call, prelude: tuple[Call, ...]) -> Shown | None:
         """How the fault shows, or None (then `why_not` says what was seen instead)."""
-        first = self._ask([Program(call)])[0]
+        first = self._ask(Program(call))[0]
         if (first.get("difference") or {}).get("exact") and not call.exact:
             call = replace(call, exact=True)
-            first = self._ask([Program(call)])[0]
+            first = self._ask(Program(call))[0]
         found = self._of(first)
         if found is not None and found.kind == "crash":
             return Shown(Program(call), found, isolated=True)
-        again = [self._of(a) for a in self._ask([Program(call)], times=TIMES)]
+        again = [self._of(a) for a in self._ask(Program(call), times=TIMES)]
         if found is not None and all(again):
             return Shown(Program(call), found)
         often = Program(call, repeat=REPEAT)
-        steady = self._of(self._ask([often])[0])
+        steady = self._of(self._ask(often)[0])
+        if steady is not None and found is not None and not any(again):
+            return Shown(Program(call), found, isolated=True, note="shows in the first call of a process only")
         if steady is not None:
             shown = sum(f is not None for f in (found, *again))
-            note = f"comes and goes: a single call shows it in {shown} of {TIMES + 1} processes, {REPEAT} calls do"
-            return Shown(often, steady, isolated=True, note=note)
+            note = f"comes and goes: shown by {shown} of {TIMES + 1} calls, by one or more of {REPEAT}"
+            return Shown(often, steady, note=note)
         return self._after(call, prelude) or self._fallback(call, first)
 
     def _after(self, call: Call, prelude: tuple[Call, ...]) -> Shown | None:
@@ -60,7 +62,7 @@ class FirstLook:
             if not before:
                 continue
             program = Program(call, prelude=before)
-            found = [self._of(answer) for answer in self._ask([program], times=2)]
+            found = [self._of(answer) for answer in self._ask(program, times=2, isolated=True)]
             if found[0] is not None and all(found):
                 return Shown(program, found[0], isolated=True, note="shows only after other calls in the same process")
         return None
@@ -71,9 +73,11 @@ class FirstLook:
             return None
         return Shown(Program(call), found)
 
-    def _ask(self, programs: list[Program], *, times: int = 1) -> list[dict[str, Any]]:
-        texts = [script(p, Fault()) + (f"# try {n + 2}\n" if times > 1 else "") for p in programs for n in range(times)]
-        return self.trials.evaluate(texts, isolated=True)
+    def _ask(self, program: Program, *, times: int = 1, isolated: bool = False) -> list[dict[str, Any]]:
+        """Each batch is a process of its own; in it the same script may run several times."""
+        text = script(program, Fault())
+        texts = [f"{text}# try {n + 2}\n" for n in range(times)] if times > 1 else [text]
+        return self.trials.evaluate(texts, isolated=isolated)
 
     def _of(self, answer: dict[str, Any]) -> Fingerprint | None:
         """What the answer shows, if that is the original's fault."""

@@ -24,7 +24,7 @@ from debug_spyre.core.repro.script import (
     storage_script,
 )
 from debug_spyre.core.repro.writing import by_seed
-from debug_spyre.edge.first_look import FirstLook, Shown
+from debug_spyre.edge.first_look import REPEAT, FirstLook, Shown
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.reproving import Proof, Prover
 from debug_spyre.edge.shrinking import Shrinking, Step
@@ -64,12 +64,23 @@ class ReproSession:
         if shown.note:
             self.notes.append(shown.note)
         proof = self._search(shown, tier=1)
-        if not proof.is_verified and not shown.isolated:
-            self.notes.append("not steady in fresh processes: searched again, each try in a process of its own")
-            proof = self._search(replace(shown, isolated=True), tier=1)
+        for note, steadier in self._steadier(shown):
+            if proof.shown < proof.times and not self.spent:
+                self.notes.append(f"not steady in fresh processes: {note}")
+                proof = self._search(steadier, tier=1)
         if not proof.is_verified and self._has_vllm():
             proof = self._prove(shown.program, shown.found.fault(), shown.found, tier=2)
         return proof
+
+    def _steadier(self, shown: Shown) -> list[tuple[str, Shown]]:
+        """What else to search with where the smallest script does not show the fault every time."""
+        program, found = shown.program, []
+        if not shown.isolated:
+            found.append(("searched again, each try in a process of its own", replace(shown, isolated=True)))
+        if program.repeat == 1 and not program.prelude and shown.found.kind == "difference":
+            often = replace(program, repeat=REPEAT)
+            found.append((f"searched again with {REPEAT} calls", replace(shown, program=often, isolated=True)))
+        return found
 
     def nothing_to_try(self, run: str | None, checked: int) -> None:
         """No op was named: tier 1 has nothing to be made of, which is a result when a shadow run says so."""

@@ -53,8 +53,20 @@ class Shrinking:
     say: Callable[[str], None] = lambda _text: None
 
     def shows(self, programs: Sequence[Program]) -> list[Program | None]:
-        """Of each the form that shows the fault: as it is, or with other values; None where none does."""
-        forms = [simpler.variants(p, self.fault.kinds) if self.fault.is_difference else (p,) for p in programs]
+        """Of each the form that shows the fault: as it is, or with other values; None where none does.
+
+        Where each try is dear, other values are tried only for what does not show as it is.
+        """
+        if not self.fault.is_difference:
+            return self._first_shown([(p,) for p in programs])
+        forms = [simpler.variants(p, self.fault.kinds) for p in programs]
+        if not self.isolated:
+            return self._first_shown(forms)
+        found = self._first_shown([group[:1] for group in forms])
+        others = iter(self._first_shown([group[1:] for group, seen in zip(forms, found, strict=True) if seen is None]))
+        return [next(others) if seen is None else seen for seen in found]
+
+    def _first_shown(self, forms: Sequence[tuple[Program, ...]]) -> list[Program | None]:
         answers = iter(self.trials.evaluate([self.text(f) for group in forms for f in group], isolated=self.isolated))
         shown = [[form for form in group if shows(next(answers), self.fault)] for group in forms]
         return [found[0] if found else None for found in shown]
@@ -193,7 +205,7 @@ class Shrinking:
             return
         known: dict[int, bool] = {}
         base = self.program
-        while batch := shrink.sizes_to_try(known, start):
+        while batch := shrink.sizes_to_try(known, start, shrink.DEAR if self.isolated else shrink.BATCH):
             found = self.shows([resize(base, group, size) for size in batch])
             for size, smaller in zip(batch, found, strict=True):
                 known[size] = smaller is not None

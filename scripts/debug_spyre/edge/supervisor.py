@@ -43,6 +43,7 @@ def main(words: Sequence[str]) -> None:
         os._exit(0)
     signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
     faults.in_supervisor = True
+    processes.take_name("debug-spyre")
     run = RunFolder(Path(words[0]))
     os.set_inheritable(int(words[1]), False)  # the lock on job.json is ours alone
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,8 @@ from debug_spyre.edge.workspace import Folder
 
 WORKER = Path(__file__).resolve().parents[1] / "inside" / "debug_spyre_trial.py"
 BATCH_SECONDS = 300.0
+MOST_ISOLATED = 24  # scripts a job, each with torch to import
+ISOLATED_SECONDS = 20.0
 
 
 class BudgetSpentError(DebugSpyreError):
@@ -77,7 +80,8 @@ class Trials:
         """
         keys = {text: _key(text, isolated=isolated) for text in texts}
         while pending := {text: key for text, key in keys.items() if key not in self.answers}:
-            self._run_batch(pending, isolated=isolated)
+            some = dict(itertools.islice(pending.items(), MOST_ISOLATED if isolated else None))
+            self._run_batch(some, isolated=isolated)
         return [self.answers[keys[text]] for text in texts]
 
     def once(self, key: str, run: Callable[[], RunRecord]) -> dict[str, Any]:
@@ -133,7 +137,8 @@ class Trials:
         return kept
 
     def _run_batch(self, pending: Mapping[str, str], *, isolated: bool) -> None:
-        found = self._job({"trials": [{"id": k, "text": t} for t, k in pending.items()], "isolated": isolated})
+        request = {"trials": [{"id": k, "text": t} for t, k in pending.items()], "isolated": isolated}
+        found = self._job(request, seconds=BATCH_SECONDS + ISOLATED_SECONDS * len(pending) * isolated)
         for key in pending.values():
             if key in found:
                 self.answers[key] = found[key]
@@ -146,7 +151,7 @@ class Trials:
             )
         self._save()
 
-    def _job(self, request: dict[str, Any], *, must: bool = False) -> dict[str, Any]:
+    def _job(self, request: dict[str, Any], *, must: bool = False, seconds: float | None = None) -> dict[str, Any]:
         self._check_time()
         if not must and (self.used >= self.runs or time.monotonic() - self.began > self.seconds):
             raise BudgetSpentError(
@@ -159,9 +164,9 @@ class Trials:
         question, answers = place / "request.json", place / "answers.jsonl"
         write_atomically(question, json.dumps(request))
         answers.unlink(missing_ok=True)
-        return self.ask(question, answers)
+        return self.ask(question, answers, seconds or BATCH_SECONDS)
 
-    def ask(self, question: Path, answers: Path) -> dict[str, Any]:
+    def ask(self, question: Path, answers: Path, seconds: float) -> dict[str, Any]:
         """One job on the card: what stands in `answers` by id, and how the process ended."""
         chosen = choose(self.checkout)
         spec = JobSpec(
@@ -171,7 +176,7 @@ class Trials:
             name=None,
             argv=(*chosen.words, str(WORKER), str(question), str(answers)),
             hypothesis=self.hypothesis,
-            timeout=BATCH_SECONDS,
+            timeout=seconds,
         )
         record = run_job(spec)
         found = _read(answers)

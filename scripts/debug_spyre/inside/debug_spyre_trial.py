@@ -1,7 +1,7 @@
 """Runs many small scripts on the device and says of each what it showed; one JSON line each, flushed.
 
-All in one process, or each in a child forked before the device is touched (`isolated`), where one script's traces in the
-process would change what the next one shows. A crash loses the script that crashed and nothing before it.
+All in one process, or each in a child of its own (`isolated`), where one script's traces in the process would change what
+the next one shows. A crash loses the script that crashed and nothing before it.
 Usage: python debug_spyre_trial.py REQUEST.json RESULTS.jsonl
 """
 
@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import io
 import json
 import os
 import signal
 import sys
+import tempfile
+import time
 import traceback
 import warnings
 from typing import Any
 
 MOST_LISTED = 24
+CHILD_SECONDS = 150.0
+PR_SET_NAME = 15
+AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+LATER: list[Any] = []  # what loads the backends in a child
 SATURATED = 65472.0  # what float16 holds when a sum has run over (torch-spyre, 2026)
 
 
@@ -27,6 +34,8 @@ def main(request_path: str, results_path: str) -> int:
     with open(request_path, encoding="utf-8") as stream:
         request = json.load(stream)
     run = in_child if request.get("isolated") else run_script
+    if run is in_child:
+        _take_name()
     with open(results_path, "a", encoding="utf-8") as results:
         for trial in request.get("trials", []):
             _write(results, {"begun": trial["id"]})
@@ -44,33 +53,77 @@ def _write(results: Any, answer: dict[str, Any]) -> None:
 
 
 def in_child(text: str) -> dict[str, Any]:
-    """The script in a process of its own, which has torch loaded and the device untouched."""
-    import torch  # noqa: F401  once, for all children
+    """The script in a process of its own, forked before the backend is here.
 
+    torch-spyre takes a child that was forked after its import for one that may not use the card (2025-11 to 2026-06).
+    """
+    preload()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        atexit._clear()  # the parent's are the parent's to run
-        os.close(reading)
-        with os.fdopen(writing, "w", encoding="utf-8") as pipe:
-            json.dump(run_script(text), pipe)
-        atexit._run_exitfuncs()  # the runtime gives the device back as at any exit
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, encoding="utf-8") as pipe:
-        said = pipe.read()
-    _, status = os.waitpid(child, 0)
+    with tempfile.NamedTemporaryFile() as answer:
+        child = os.fork()
+        if not child:
+            _answer_into(answer.name, text)
+        status = _ended(child)
+        try:
+            with open(answer.name, encoding="utf-8") as stream:
+                found = json.load(stream)
+        except ValueError:
+            return {"exit": None, "crash": _death(status), "error": None}
+    assert isinstance(found, dict)
+    return found
+
+
+def preload() -> None:
+    """Load torch without its device backends, once for all children; each child loads the backends for itself."""
+    if "torch" in sys.modules or os.environ.get("TORCH_LOGS"):  # log names of a backend are known only with it
+        return
+    before = os.environ.get(AUTOLOAD)
+    os.environ[AUTOLOAD] = "0"
     try:
-        answer = json.loads(said)
-    except ValueError:
-        return {"exit": None, "crash": _death(status), "error": None}
-    assert isinstance(answer, dict)
-    return answer
+        import torch
+    finally:
+        if before is None:
+            del os.environ[AUTOLOAD]
+        else:
+            os.environ[AUTOLOAD] = before
+    LATER.append(torch._import_device_backends)
 
 
-def _death(status: int) -> str:
+def _take_name() -> None:
+    """torch-spyre of 2025-11 leaves the card alone below a parent called python."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_NAME, b"debug-spyre", 0, 0, 0)
+
+
+def _answer_into(path: str, text: str) -> None:
+    """In the child: run the script and end as a process of its own ends."""
+    atexit._clear()  # the parent's are the parent's to run
+    if os.environ.get(AUTOLOAD, "1") == "1":
+        for load in LATER:
+            load()
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump(run_script(text), stream)
+    atexit._run_exitfuncs()  # the runtime gives the device back as at any exit
+    os._exit(0)
+
+
+def _ended(child: int) -> int | None:
+    """The child's wait status; None where it took too long and was killed."""
+    deadline = time.monotonic() + CHILD_SECONDS
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def _death(status: int | None) -> str:
+    if status is None:
+        return f"no end within {CHILD_SECONDS:g} s"
     code = os.waitstatus_to_exitcode(status)
     return signal.Signals(-code).name if code < 0 else f"exit {code}"
 

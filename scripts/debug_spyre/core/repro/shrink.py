@@ -10,30 +10,31 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-BATCH = 8
+BATCH, DEAR = 8, 2
 STICK = 64  # fp16 elements of one 128-byte stick (torch-spyre, 2026)
 Item = TypeVar("Item")
 
 
-def sizes_to_try(known: Mapping[int, bool], start: int) -> tuple[int, ...]:
+def sizes_to_try(known: Mapping[int, bool], start: int, batch: int = BATCH) -> tuple[int, ...]:
     """The next batch for one size. `known`: size -> still shows the fault; `start` shows it.
 
-    Empty when the smallest failing size is found: the size below it is known to be fine (or it is 1).
+    Empty when the smallest failing size is found: the size below it is known to be fine (or it is 1). A `batch` below
+    BATCH means that each try is dear: the smallest sizes first, then few between.
     """
     failing = min([s for s, shows in known.items() if shows] + [start])
     if failing <= 1:
         return ()
     fine = [s for s, shows in known.items() if not shows and s < failing]
     if not fine and len([s for s in known if s != start]) == 0:
-        return _landmarks(start)
+        return _landmarks(start) if batch >= BATCH else tuple(s for s in (1, 2) if s < start)
     below = max(fine, default=0)
     gap = failing - below
     if gap <= 1:
         return ()
-    if gap - 1 <= BATCH:
+    if gap - 1 <= batch:
         return tuple(range(below + 1, failing))
-    step = gap / (BATCH + 1)
-    return tuple(sorted({below + max(1, round(step * k)) for k in range(1, BATCH + 1)} - {below, failing}))
+    step = gap / (batch + 1)
+    return tuple(sorted({below + max(1, round(step * k)) for k in range(1, batch + 1)} - {below, failing}))
 
 
 def _landmarks(start: int) -> tuple[int, ...]:
