@@ -228,6 +228,15 @@ def test_a_failed_test_whose_teardown_fails_too_is_counted_once(read_text):
     assert [t.outcome for t in evidence.tests] == [Outcome.FAILED, Outcome.ERROR, Outcome.PASSED]
 
 
+def test_a_test_that_passes_in_a_later_log_is_a_flake(tmp_path):
+    first, second = tmp_path / "first.log", tmp_path / "second.log"
+    first.write_text(HEAD + failing("tests/test_a.py::test_b"), encoding="utf-8")
+    passing = "tests/test_a.py::test_b PASSED [100%]\n\n============ 1 passed in 0.10s ============\n"
+    second.write_text(HEAD + passing, encoding="utf-8")
+    assert "flake" in read_logs([first, second], checkout=None).failures[0].tags
+    assert "flake" not in read_logs([second, first], checkout=None).failures[0].tags
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
-from debug_spyre.core.evidence import Counts, Evidence, Fallback, TestRecord
+from debug_spyre.core.evidence import Counts, Evidence, Failure, Fallback, Outcome, TestRecord
 
 
 def merge(found: Sequence[Evidence]) -> Evidence:
     """One evidence of all; a single one stays as it is."""
     if len(found) == 1:
         return found[0]
+    passed = [{t.nodeid for t in e.tests if t.outcome is Outcome.PASSED} for e in found]
     counted = [e.counts for e in found if e.counts is not None]
     totals = {f.name: sum(getattr(c, f.name) for c in counted) for f in fields(Counts)}
     tests: dict[str, TestRecord] = {}
@@ -27,7 +28,7 @@ def merge(found: Sequence[Evidence]) -> Evidence:
         sources=tuple(s for e in found for s in e.sources),
         counts=Counts(**totals) if counted else None,
         complete=bool(found) and all(e.complete for e in found),
-        failures=tuple(f for e in found for f in e.failures),
+        failures=tuple(_flaky(f, passed[place + 1 :]) for place, e in enumerate(found) for f in e.failures),
         fallbacks=tuple(fallbacks.values()),
         tests=tuple(tests.values()),
         unrecognised=tuple(u for e in found for u in e.unrecognised),
@@ -36,3 +37,10 @@ def merge(found: Sequence[Evidence]) -> Evidence:
         selected=tuple(dict.fromkeys(n for e in found for n in e.selected)),
         signal=next((e.signal for e in found if e.signal), None),
     )
+
+
+def _flaky(failure: Failure, later: Sequence[set[str]]) -> Failure:
+    """A failure of a test that passed in a later log says so, as one within a log does."""
+    if "flake" in failure.tags or not any(failure.nodeid in passed for passed in later):
+        return failure
+    return replace(failure, tags=(*failure.tags, "flake"))

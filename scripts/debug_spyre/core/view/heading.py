@@ -41,7 +41,7 @@ class Live:
 
     @property
     def says(self) -> str:
-        """37 of 60 tests, 2 failing."""
+        """37 of 60 done."""
         if self.done is None:
             return "started"
         of = f" of {self.total:,}" if self.total is not None else ""
