@@ -150,10 +150,13 @@ def test_the_total_timeout_names_the_test_and_answers_124(place):
 
 
 def test_a_stall_kills_only_when_asked_to_and_names_the_test(place):
-    place.write("test_it.py", "import time\ndef test_silent(): time.sleep(60)\n")
+    place.write(
+        "test_it.py",
+        "import time, pytest\n@pytest.mark.parametrize('w', ['its bits'])\ndef test_silent(w): time.sleep(60)\n",
+    )
     done = place.json("run", "test_it.py", "--stall", "3")
     assert done["status"] == "stalled" and done["status_of_process"] == 76
-    assert any("the call of test_it.py::test_silent" in w for w in done["warnings"])
+    assert any("the call of test_it.py::test_silent[its bits]" in w for w in done["warnings"])
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn", "orphan"])
@@ -245,6 +248,18 @@ def test_a_refused_run_without_a_session_leaves_no_folder(place):
         assert place.call(*words).returncode == 75
         assert sorted((place.logs / "triage").iterdir()) == there
     place.call("stop", "r1", "--session", there[0].name)
+
+
+def test_exec_shows_the_last_lines_of_its_command_briefly_and_without_secrets(place):
+    script = "import os\nfor n in range(9): print('line', n)\nprint()\nprint('x' * 900)\nprint('the token is', os.environ['MY_TOKEN'])"
+    words = ("exec", "--", sys.executable, "-c", script)
+    done = place.call(*words, env={"MY_TOKEN": "very-secret-text"})
+    shown = [line for line in done.stdout.splitlines() if line.startswith("  | ")]
+    assert shown[:3] == ["  | line 6", "  | line 7", "  | line 8"] and len(shown) == 5
+    assert "very-secret-text" not in done.stdout and max(map(len, shown)) <= 210
+    assert place.json(*words, env={"MY_TOKEN": "very-secret-text"})["tail"][0] == "line 6"
+    place.write("test_it.py", "def test_it():\n    print('no')\n")
+    assert place.json("run", "test_it.py")["tail"] == []
 
 
 def test_a_mistyped_number_of_seconds_costs_no_run(place):

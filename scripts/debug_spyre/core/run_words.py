@@ -24,6 +24,8 @@ def says(data: dict[str, Any], *, stem: str, chosen: str | None = None, state: d
     lines += [f"  still on the card: {_cut(h)}" for h in data["holders"]]
     table = data.get("table") or []
     lines += [f"  {_cut(line)}" for line in table] if table else _failing(data, data.get("digest", [])[:MOST_LINES])
+    if not data.get("digest"):
+        lines += [f"  | {_cut(line)}" for line in data.get("tail") or ()]
     if chosen:
         lines.append(f"python: {_cut(chosen)}")
     lines.append(f"output: {data['output']}")
@@ -90,7 +92,7 @@ def _next(data: dict[str, Any], stem: str) -> str | None:
         return "debug-spyre triage, with the same words: it prints clusters to open" if data["failures"] else None
     if data["hypothesis"] is not None:
         return f"debug-spyre hypothesis conclude {data['hypothesis']} VERDICT 'SENTENCE' --run {data['run']}"
-    if data["name"] == "baseline":
+    if data["name"] == "baseline" and data["status"] != "passed":
         return "debug-spyre hypothesis seed"
     return f"debug-spyre status --session {stem}"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from debug_spyre.core.events import RunProgressed
 from debug_spyre.core.progress import clock
 from debug_spyre.core.words import RunStatus
-from debug_spyre.edge import processes, settling
+from debug_spyre.edge import processes, settling, unsafe
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.faults import kept_going
 from debug_spyre.edge.interpreter import first_on_path
@@ -72,7 +72,7 @@ class Child:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         output = os.open(self.output, flags, 0o600)
         descriptors = self.held.descriptors
-        if os.environ.get("DEBUG_SPYRE_UNSAFE_NO_DESCRIPTOR"):  # for the kill matrix alone: it must go red without
+        if os.environ.get(unsafe.NO_DESCRIPTOR):
             descriptors = ()
         try:
             started = subprocess.Popen(
@@ -171,8 +171,8 @@ class Child:
         seen = self.reader.progress
         if not seen.current:
             return ""
-        phase = {None: "its set-up", "setup": "its call", "call": "its teardown"}.get(seen.phase, "it")
-        return f", in {phase} of {seen.current}".replace("its ", "the ")
+        phase = {None: "the set-up of ", "setup": "the call of ", "call": "the teardown of "}.get(seen.phase, "")
+        return f", in {phase}{seen.current}"
 
     def _end(self, pid: int, status: RunStatus, reason: str) -> End:
         """TERM to the command's group, grace, KILL; what it left elsewhere is ended afterwards."""

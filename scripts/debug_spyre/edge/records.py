@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from debug_spyre.edge.progress_line import ResultsReader
 from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.edge.workspace import Folder
 
+TAIL_BYTES, TAIL_LINES = 8192, 5
 _OWN = {
     RunStatus.TIMEOUT: Exit.TIMEOUT,
     RunStatus.STALLED: Exit.STALLED,
@@ -55,6 +57,7 @@ class RunRecord:
     state: dict[str, Any] = field(default_factory=dict)
     progress: Progress | None = None  # of a run that still goes on
     table: tuple[str, ...] = ()  # of an experiment: its lines in words
+    tail: tuple[str, ...] = ()  # of a plain command: the last lines that it printed, secrets masked
 
     def exit_status(self) -> int:
         """The command's own status, or ours where the run itself went wrong (design: one table)."""
@@ -93,6 +96,7 @@ class RunRecord:
             "holders": list(self.holders),
             "progress": self._progress(),
             "table": list(self.table),
+            "tail": list(self.tail),
         }
 
     def _progress(self) -> dict[str, Any] | None:
@@ -148,7 +152,24 @@ def load_record(run: RunFolder) -> RunRecord:
         state=run.state(),
         progress=reader.progress if started and not ended else None,
         table=_table(run) if ended else (),
+        tail=_tail(run.owner / job.output) if ended and job.verb == "exec" else (),
     )
+
+
+def _tail(output: Path) -> tuple[str, ...]:
+    """The last lines of an output; a line whose beginning is not at hand is left out, for it may be a secret's end."""
+    from debug_spyre.core.masking import mask, secret_values
+
+    try:
+        with output.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - TAIL_BYTES))
+            lines = stream.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ()
+    whole = lines if size <= TAIL_BYTES else lines[1:]
+    masked = mask("\n".join(line.rstrip() for line in whole), secret_values(os.environ))
+    return tuple([line for line in masked.splitlines() if line][-TAIL_LINES:])
 
 
 def _table(run: RunFolder) -> tuple[str, ...]:
