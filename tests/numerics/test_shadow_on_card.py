@@ -197,3 +197,24 @@ def test_an_op_that_is_code_around_other_ops_is_looked_into(shadowed, key):
     assert report["suspect"]["op"] == "aten.mean.dim"
     assert report["suspect"]["site"] == "script.py:6"
     assert not [o for o in report["ops"] if o["op"].startswith("layer.")]
+
+
+COPIES = """
+import json, sys
+import torch
+from debug_spyre_points import is_legal, run_point
+x = {"tensor": {"shape": [3, 70], "dtype": "float32", "host": sys.argv[1] == "h2d"}}
+there = 'torch.device("spyre")' if sys.argv[1] == "h2d" else 'torch.device("cpu")'
+call = {"op": "aten._to_copy.default", "args": [x], "kwargs": {"dtype": {"word": "torch.float16"}, "device": {"word": there}}}
+print(is_legal(call), json.dumps(run_point(call)))
+"""
+
+
+@pytest.mark.parametrize("way", ["h2d", "d2h"])
+@pytest.mark.parametrize("has_fault", [True, False])
+def test_a_point_of_a_copy_goes_the_way_that_the_call_went(tmp_path, way, has_fault):
+    env = drawn_faults.environment(tmp_path, f"clobbered_cast:way={way}" if has_fault else "")
+    done = subprocess.run([sys.executable, "-c", COPIES, way], env=env, cwd=tmp_path, capture_output=True, text=True)
+    legal, _, answer = done.stdout.strip().splitlines()[-1].partition(" ")
+    assert legal == "True", done.stderr
+    assert json.loads(answer)["wrong"] is has_fault, done.stdout + done.stderr

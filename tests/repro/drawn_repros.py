@@ -2,6 +2,7 @@
 
 python tests/repro/drawn_repros.py [DRAWS] [SEED] [KIND...]   prints each draw and the figures. Starting torch costs
 more than a draw, so the processes of a draw are forked from one that has torch loaded and has not touched the card.
+SPYRE_SIM_COMPILE=1 compiles eager kernels as the card does, which is slow.
 """
 
 import json
@@ -320,12 +321,13 @@ def forked(work):
 
 def use_card(folder):
     """This process becomes one whose children have the card."""
+    compiled = os.environ.get("SPYRE_SIM_COMPILE", "0")
     for name in [n for n in os.environ if n.startswith(("SPYRE_", "DEBUG_SPYRE", "PYTEST_"))]:
         del os.environ[name]
     (folder / "card").touch()
     os.environ |= {
         "SPYRE_SIM_DEVICE": str(folder / "card"),
-        "SPYRE_SIM_COMPILE": "0",
+        "SPYRE_SIM_COMPILE": compiled,
         "DEBUG_SPYRE_PYTHON": sys.executable,
     }
     sys.path[:0] = [str(ROOT / "scripts"), str(INSIDE)]

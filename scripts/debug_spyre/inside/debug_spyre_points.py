@@ -77,10 +77,12 @@ def is_legal(call: dict[str, Any]) -> bool:
     try:
         if any(math.prod(spec["shape"]) > MOST_ELEMENTS for spec in specs(call)):
             return False
-        args, kwargs = made(call, lambda spec: torch.empty(spec["shape"], dtype=_dtype(spec), device="meta"))
+        args, kwargs = _placed(
+            made(call, lambda spec: torch.empty(spec["shape"], dtype=_dtype(spec), device="meta")), "meta"
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            operation(call["op"])(*args, **_placed(kwargs, "meta"))
+            operation(call["op"])(*args, **kwargs)
     except Exception:  # noqa: BLE001  whatever it raises, it doesn't take them
         return False
     return True
@@ -95,7 +97,7 @@ def _dtype(spec: dict[str, Any]) -> torch.dtype:
 def _word(text: str) -> Any:
     text = text.partition("  #")[0]
     if text.startswith("torch.device"):
-        return torch.device("cpu")
+        return torch.device("cpu" if "cpu" in text else device_name())
     return getattr(torch, text.removeprefix("torch."), None)
 
 
@@ -114,8 +116,9 @@ def made(call: dict[str, Any], make: Any) -> tuple[list[Any], dict[str, Any]]:
     return [walk(v) for v in call["args"]], {k: walk(v) for k, v in (call.get("kwargs") or {}).items()}
 
 
-def _placed(kwargs: dict[str, Any], device: str) -> dict[str, Any]:
-    return {k: torch.device(device) if isinstance(v, torch.device) else v for k, v in kwargs.items()}
+def _placed(given: Any, device: str) -> Any:
+    """The arguments with every device replaced by one that can be had."""
+    return mapped(given, lambda v: torch.device(device) if isinstance(v, torch.device) else v)
 
 
 class Maker:
@@ -180,6 +183,11 @@ def device_name() -> str:
     return str(torch._C._get_privateuse1_backend_name())
 
 
+def _there(base: torch.Tensor, spec: dict[str, Any]) -> torch.Tensor:
+    """On the card, but for what lies on the CPU in the call, too."""
+    return base if spec.get("host") else base.to(device_name())
+
+
 def run_point(call: dict[str, Any], *, fill: str = "randn", key: str = "", transform: Any = None) -> dict[str, Any]:
     """The call on the card and on the CPU: is it wrong, by how much, did it fall back, what did it raise?"""
     maker = Maker(fill, key)
@@ -191,19 +199,19 @@ def run_point(call: dict[str, Any], *, fill: str = "randn", key: str = "", trans
 
     op = operation(call["op"])
     try:
-        host = made(call, on_host)
+        host = _placed(made(call, on_host), "cpu")
         given = iter(bases)
-        card = made(call, lambda spec: viewed(next(given).clone().to(device_name()), spec))
+        card = made(call, lambda spec: viewed(_there(next(given).clone(), spec), spec))
         if transform:
             host, card = transform(host), transform(card)
         before = mapped(host, lambda v: v.clone() if isinstance(v, torch.Tensor) else v)
-        want = op(*host[0], **_placed(host[1], "cpu"))
+        want = op(*host[0], **host[1])
     except Exception as error:  # noqa: BLE001  no such form of it: not a point
         return {"wrong": None, "error": f"on the CPU: {_first(error)}"}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            got = op(*card[0], **_placed(card[1], device_name()))
+            got = op(*card[0], **card[1])
             answer = _judged(op, got, want, before)
         except Exception as error:  # noqa: BLE001  the card's refusal is an answer
             answer = {"wrong": None, "error": _first(error), "refused": True}
