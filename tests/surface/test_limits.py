@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,10 @@ def test_answers_are_kept_for_each_torch_spyre_and_a_damaged_file_is_none(tmp_pa
     assert limits_probe.kept_answers(tmp_path, "rev-a")["x"].answer is Answer.HOLDS
     assert limits_probe.kept_answers(tmp_path, "rev-b")["x"].answer is Answer.LIFTED
     assert limits_probe.kept_answers(tmp_path, "rev-c") == {}
+    (tmp_path / "logs" / limits_probe.KEPT).write_text('{"rev-a": ["x"]}')
+    assert limits_probe.kept_answers(tmp_path, "rev-a") == {}
+    limits_probe._keep(tmp_path, "rev-a", "x", Probed(Answer.HOLDS, "why", "at", "rev-a"))
+    assert limits_probe.kept_answers(tmp_path, "rev-a")["x"].answer is Answer.HOLDS
     (tmp_path / "logs/limits.json").write_text("{half")
     assert limits_probe.kept_answers(tmp_path, "rev-a") == {}
 
@@ -171,3 +176,11 @@ def test_the_plugins_own_text_answers_for_its_checks(tmp_path, monkeypatch):
     assert limits_probe.in_plugin(tmp_path, "bucketer")[0] is Answer.LIFTED
     (tmp_path / "other").mkdir()
     assert limits_probe.in_plugin(tmp_path / "other", "x")[0] is Answer.UNKNOWN
+
+
+def test_calls_at_one_time_lose_none_of_the_answers(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits_probe, "logs_folder", lambda _checkout: tmp_path)
+    answer = Probed(Answer.HOLDS, "why", "at", "rev")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: limits_probe._keep(tmp_path, "rev", f"limit-{n}", answer), range(40)))
+    assert len(limits_probe.kept_answers(tmp_path, "rev")) == 40

@@ -32,6 +32,11 @@ def test_open_prints_an_absolute_page_and_status_knows_the_session(ds, checkout)
     assert status["probe"] in text
 
 
+@pytest.mark.parametrize("more", [("--cluster", "c1"), ("--triage", "triage-1"), ("--from", "a.log")])
+def test_open_takes_its_tests_from_one_place(ds, more):
+    assert "one of them" in ds("open", "slug", "--members", NODE, *more, status=64).stderr
+
+
 def test_over_ssh_the_line_that_shows_the_page_survives_a_space_in_the_path(ds):
     shown = ds("open", "slug", "--members", NODE, SSH_CONNECTION="10.0.0.1 5 10.0.0.2 22").stdout
     line = next(line for line in shown.splitlines() if line.startswith("to see it: "))

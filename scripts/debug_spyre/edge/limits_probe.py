@@ -6,7 +6,9 @@ ran out of time is continued by the next one.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -48,9 +50,9 @@ def which_torch_spyre(checkout: Path) -> str:
 
 def kept_answers(checkout: Path, which: str) -> dict[str, Probed]:
     """Answers found earlier on this torch-spyre; a damaged file holds none."""
-    rows = _read(logs_folder(checkout) / KEPT).get(which, {})
+    rows = _read(logs_folder(checkout) / KEPT).get(which)
     found = {}
-    for name, row in rows.items():
+    for name, row in rows.items() if isinstance(rows, dict) else ():
         try:
             found[name] = Probed(Answer(row["answer"]), str(row["why"]), str(row["at"]), which)
         except (KeyError, TypeError, ValueError):
@@ -69,9 +71,15 @@ def _read(path: Path) -> dict[str, Any]:
 def _keep(checkout: Path, which: str, name: str, probed: Probed) -> None:
     logs = logs_folder(checkout)
     make_folder(logs)
-    data = _read(logs / KEPT)
-    data.setdefault(which, {})[name] = {"answer": probed.answer.value, "why": probed.why, "at": probed.at}
-    write_atomically(logs / KEPT, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    folder = os.open(logs, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # two calls at once: none loses the other's answer
+        data = _read(logs / KEPT)
+        kept = data[which] if isinstance(data.get(which), dict) else {}
+        data[which] = {**kept, name: {"answer": probed.answer.value, "why": probed.why, "at": probed.at}}
+        write_atomically(logs / KEPT, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    finally:
+        os.close(folder)
 
 
 def ask(

@@ -69,6 +69,10 @@ def _open(args: Namespace) -> int:
 
 
 def _plan(args: Namespace, logs: Path, checkout: Path) -> opening.Opening:
+    said = [o for o, v in (("--members", args.members), ("--from", args.logs), ("--triage", args.triage)) if v]
+    if len(said) > 1 or (args.members and args.cluster):
+        one = " and ".join(said) if len(said) > 1 else "--members and --cluster"
+        raise UsageError(f"{one} each say which tests: one of them", next="debug-spyre open SLUG --members NODEID ...")
     if args.members:
         return _plan_from_members(args)
     if args.logs:
