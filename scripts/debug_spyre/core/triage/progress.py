@@ -15,7 +15,9 @@ _XDIST = re.compile(rf"\[gw\d+\] \[ *\d+%\] ({_WORDS})\S* (.+)$")
 _FILE = re.compile(r"(\S[^:]{0,300}?\.(?:py|txt|md|rst|yaml|yml)) ([.FEsxXRu,-]+)(?: *\[ *\d+%\]| *\[\d+/\d+\])?$")
 _DOTS = re.compile(r"([.FEsxXRu,-]+)(?: *\[ *\d+%\]| *\[ *\d+/\d+\])?$")
 _OPEN_FILE = re.compile(r"(\S[^:]{0,300}?\.py) ([.FEsxXRu,-]*)(?=\S|$)")
-_COLLECTED = re.compile(r"(?:collecting ... )?collected (\d{1,9}) items?(?: / (\d+) errors?)?(?:.*?(?<!\d)(\d{1,9}) selected)?")
+_COLLECTED = re.compile(
+    r"(?:collecting ... )?collected (\d{1,9}) items?(?: / (\d+) errors?)?(?:.*?(?<!\d)(\d{1,9}) selected)?"
+)
 _WORKERS = re.compile(r"\d+ workers? \[(\d{1,9}) items?\]|gw\d+ \[(\d{1,9})\]")
 
 
