@@ -95,3 +95,8 @@ def test_lone_surrogates_from_test_output_do_not_break_the_line():
     line = ev.to_line(ev.NextNoted(text="bad \udcff byte"))
     assert line.encode("utf-8")
     assert ev.from_line(line).text == "bad ? byte"
+
+
+def test_a_line_nested_beyond_reason_is_a_damaged_line():
+    with pytest.raises(ev.EventFormatError):
+        ev.from_line('{"a":' * 100_000)

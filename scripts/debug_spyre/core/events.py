@@ -357,7 +357,7 @@ def from_line(line: str) -> Event:
     """
     try:
         data = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise EventFormatError(f"not JSON ({error})") from error
     if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
         raise EventFormatError("not an event object")
