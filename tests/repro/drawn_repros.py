@@ -15,7 +15,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -54,6 +54,7 @@ class Case:
     source: str
     is_smallest: Callable[[Any], bool]
     text: str
+    said: str = ""
 
 
 def drawn(kind, rng, **fixed):
@@ -89,17 +90,25 @@ def case_of(kind, rng):
     return CASES[kind](kind, rng)
 
 
-def _plain(kind, rng, expect, words, *, width=None, rows=None, **fixed):
+def _plain(kind, rng, expect, words, *, width=None, rows=None, said=lambda fault: "", **fixed):
     text, fault = drawn(kind, rng, **fixed)
     expression = {**OPS, **REDUCED}[fault.op]
-    return Case(text, inputs(rng, width=width, rows=rows) + expression + "\n", lambda p: expect(p, fault), words(fault))
+    return Case(
+        text,
+        inputs(rng, width=width, rows=rows) + expression + "\n",
+        lambda p: expect(p, fault),
+        words(fault),
+        said(fault),
+    )
 
 
 def partial(kind, rng):
-    return _plain(
+    case = _plain(
         kind, rng, lambda p, f: p.call.tensors()[0].shape[-1] == f.width + 1, lambda f: f"width {f.width + 1}",
         width=rng.randint(280, 600),
     )  # fmt: skip
+    rising = case.source.replace("* 2 + 0.1", "* 2 + torch.linspace(0, 4, x_width)", 1)  # the largest are dropped
+    return replace(case, source=re.sub(r"x_width", re.search(r"rand\(\d+, (\d+)\)", rising)[1], rising))
 
 
 def broadcast(kind, rng):
@@ -273,7 +282,10 @@ def argument(kind, rng):
 
 
 def layout_width(kind, rng):
-    return _plain(kind, rng, lambda p, f: max(sizes(p)) == 2, lambda f: "size 2", width=rng.randint(65, 120))
+    return _plain(
+        kind, rng, lambda p, f: max(sizes(p)) == 2, lambda f: "size 2", width=rng.randint(65, 120),
+        said=lambda f: f"no multiple of {f.multiple}",
+    )  # fmt: skip
 
 
 def layout_shape(kind, rng):
@@ -443,6 +455,7 @@ def one(kind, seed):
         search, proof, text = searched(case, folder, suspect)
         lines = formatted_lines(text)
         fine = proof.is_verified and lines <= MOST_LINES and case.is_smallest(search.smallest)
+        fine = fine and case.said in "; ".join(search.thresholds)
     words = "" if fine else f"; wanted {case.text}, {'; '.join(search.notes)}\n{text}"
     return fine, f"{case.fault}: {lines} lines, {proof.stamp}; {'; '.join(search.thresholds)}{words}", text
 

@@ -15,7 +15,7 @@ from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer, of
 from debug_spyre.core.repro.places import Place, places, resize, says, tied, value_at, without_first
 from debug_spyre.core.repro.pruning import prune
 from debug_spyre.core.repro.script import MOST_LINES, Fault, count_lines, host_script, script, storage_script
-from debug_spyre.core.repro.shrink import parts_to_try, sizes_to_try, threshold_in_words
+from debug_spyre.core.repro.shrink import parts_to_try, sizes_above, sizes_to_try, threshold_in_words
 from debug_spyre.core.repro.simpler import simplifications, variants, with_fills
 from debug_spyre.core.repro.words import read_call
 from debug_spyre.core.repro.writing import contiguous, written
@@ -136,17 +136,23 @@ def test_property_the_smallest_failing_size_is_found_in_few_batches(case):
         known |= {size: size >= threshold for size in batch}
     assert min([s for s, shows in known.items() if shows] + [start]) == threshold
     if known:
-        words = threshold_in_words(known, start)
+        words = threshold_in_words({**known, start: True})
         assert (f"fails from {threshold} " in words) or threshold == 1
 
 
 def test_sizes_that_are_no_multiple_of_a_stick_are_named():
     known = {s: s % 64 != 0 for s in (1, 2, 63, 64, 65, 128, 129, 192)}
-    assert "no multiple of 64" in threshold_in_words(known, 200)
+    assert "no multiple of 64" in threshold_in_words(known)
+    small = {1: False, 2: True, 63: True, 64: False, 65: True, 128: False}
+    assert threshold_in_words(small) == "fails at sizes that are no multiple of 64 (smallest tried: 2, fine at 1 too)"
+    wide = {1: False, 2: True, 64: True, 65: True, 128: False, 192: True, 256: False}
+    assert "no multiple of 128" in threshold_in_words(wide)
+    assert sizes_above({}, 2) == (63, 64, 65, 128, 129, 192)
+    assert sizes_above({256: True}, 130) == (192,)
 
 
 def test_a_fault_that_comes_and_goes_is_not_called_a_threshold():
-    assert "not a simple threshold" in threshold_in_words({5: True, 6: False, 7: True}, 9)
+    assert "not a simple threshold" in threshold_in_words({5: True, 6: False, 7: True, 9: True})
 
 
 def test_places_change_together_and_keep_the_order_of_a_view():

@@ -50,10 +50,8 @@ class Proof:
         """VERIFIED, or UNVERIFIED with the reason."""
         if self.is_verified:
             return f"VERIFIED: {self.shown} of {self.times} fresh processes, the CPU control passes"
-        if self.shown == 0:
-            return f"UNVERIFIED: shows in 0 of {self.times} fresh processes"
         if self.shown < self.times:
-            return f"UNVERIFIED: shows in {self.shown} of {self.times} fresh processes only"
+            return f"UNVERIFIED: fresh process {self.shown + 1} of {self.times} does not show it"
         if not self.same:
             return f"UNVERIFIED: {self.why}"
         return "UNVERIFIED: the CPU control fails too" if self.control is False else "UNVERIFIED: no CPU control"

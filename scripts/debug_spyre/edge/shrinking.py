@@ -48,7 +48,7 @@ class Shrinking:
     program: Program
     isolated: bool = False
     steps: list[Step] = field(default_factory=list)
-    known: dict[Group, str] = field(default_factory=dict)  # what was found for sizes that change together
+    tried: dict[Group, dict[int, bool]] = field(default_factory=dict)  # sizes that change together: which show it
     spent: bool = False
     say: Callable[[str], None] = lambda _text: None
 
@@ -74,7 +74,7 @@ class Shrinking:
     @property
     def thresholds(self) -> dict[str, str]:
         """From which size on it fails, by the sizes that change together."""
-        return {says(group): words for group, words in self.known.items()}
+        return {says(group): shrink.threshold_in_words(known) for group, known in self.tried.items()}
 
     def text(self, program: Program) -> str:
         """The script of a candidate."""
@@ -95,6 +95,7 @@ class Shrinking:
                 groups = self._renamed(groups, before)
                 if not self._is_smaller_possible(groups):
                     break
+            self._look_above()
             self._plain()
         except BudgetSpentError:
             self.spent = True
@@ -178,10 +179,10 @@ class Shrinking:
         """The groups once tensors have lost leading dimensions; what was found for them keeps its sense."""
         old, new = before.call.tensors(), self.program.call.tensors()
         if len(old) != len(new):
-            self.known.clear()
+            self.tried.clear()
             return self._groups()
         lost = [len(a.shape) - len(b.shape) for a, b in zip(old, new, strict=True)]
-        self.known = {left: words for g, words in self.known.items() if (left := without_first(g, lost))}
+        self.tried = {left: known for g, known in self.tried.items() if (left := without_first(g, lost))}
         return tuple(left for g in groups if (left := without_first(g, lost)))
 
     def _groups_of(self, call: Call, number: int) -> tuple[Group, ...]:
@@ -216,8 +217,21 @@ class Shrinking:
             return
         self.say(f"{says(group)}: {value_at(self.program, group[0])} of {start}")
         if value_at(self.program, group[0]) < start:  # what fewer of them did alone is out of date
-            self.known = {other: words for other, words in self.known.items() if not set(other) < set(group)}
-        self.known[group] = shrink.threshold_in_words(known, start)
+            self.tried = {other: sizes for other, sizes in self.tried.items() if not set(other) < set(group)}
+        self.tried[group] = {start: True, **known, **{s: k for s, k in self.tried.get(group, {}).items() if s > start}}
+
+    def _look_above(self) -> None:
+        """Whether larger sizes fail, too, now that the others are small: one batch for all."""
+        wanted = [
+            (group, size)
+            for group, known in self.tried.items()
+            if not group[0].is_offset and not self.isolated
+            for size in shrink.sizes_above(known, value_at(self.program, group[0]))
+        ]
+        answers = self.shows([resize(self.program, group, size) for group, size in wanted]) if wanted else []
+        for (group, size), found in zip(wanted, answers, strict=True):
+            self.tried[group][size] = found is not None
+            self.steps.append(Step(f"{says(group)} {size}", found is not None))
 
 
 def shows(answer: dict[str, Any], fault: Fault) -> bool:

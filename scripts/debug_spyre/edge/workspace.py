@@ -72,8 +72,8 @@ def logs_folder(checkout: Path) -> Path:
     return Path(override).resolve() if override else checkout / SKILL / "logs"
 
 
-def check_slug(slug: str) -> str:
-    """The slug if it can be part of a file name.
+def check_slug(slug: str, *, command: str = "debug-spyre open") -> str:
+    """The slug if it can be part of a file name; `command` is what takes it.
 
     Raises:
         UsageError: it can't; a usable form is proposed.
@@ -83,7 +83,7 @@ def check_slug(slug: str) -> str:
     proposal = slugify(slug) or "rmsnorm-wide-mismatch"
     raise UsageError(
         f"{slug!r} is no slug: lower-case words joined by hyphens, at most {MAX_SLUG} characters",
-        next=f"debug-spyre open {proposal}",
+        next=f"{command} {proposal}",
     )
 
 

@@ -36,7 +36,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _escalate(args: Namespace) -> int:
     folder = the_session(args)
-    target = folder.path / workspace.check_slug(args.name)
+    target = folder.path / workspace.check_slug(args.name, command="debug-spyre escalate --name")
     if args.cap <= 0:
         raise UsageError(f"a cap of {args.cap:g} MB holds nothing", next="debug-spyre escalate --cap 20")
     session = workspace.load_session(folder)

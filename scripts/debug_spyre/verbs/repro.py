@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
@@ -59,7 +60,7 @@ def _repro(args: Namespace) -> int:
     search = ReproSession(prover, args.times, shrink=not args.no_shrink, say=_say)
     evidence = all_evidence(folder, session)
     fingerprint = _search(args, search, session, evidence)
-    return _report(args, folder, search, fingerprint)
+    return _report(args, folder, search, fingerprint, args.test or session.probe)
 
 
 def _say(text: str) -> None:
@@ -143,7 +144,9 @@ def _control(args: Namespace, folder: Folder, session: Session, prover: Prover) 
     return 0 if record.exit == 0 else 1
 
 
-def _report(args: Namespace, folder: Folder, search: ReproSession, fingerprint: Fingerprint | None) -> int:
+def _report(
+    args: Namespace, folder: Folder, search: ReproSession, fingerprint: Fingerprint | None, nodeid: str | None
+) -> int:
     best = next((p for p in search.proofs if p.is_verified), search.proofs[-1])
     lines = [f"{best.script} (tier {best.tier}, {best.lines} lines): {best.stamp}"]
     lines += [f"  {text}" for text in search.thresholds]
@@ -154,7 +157,7 @@ def _report(args: Namespace, folder: Folder, search: ReproSession, fingerprint: 
     record = search.prover.record(search.proofs, fingerprint, lines, search.steps)
     html = after_change(folder)
     path = folder.path / best.script
-    shown = [*lines, f"script: {path}", f"record: {record}", f"next: {_next(best)}", f"log: {html}"]
+    shown = [*lines, f"script: {path}", f"record: {record}", f"next: {_next(best, nodeid)}", f"log: {html}"]
     data = {
         "verified": best.is_verified,
         "stamp": best.stamp,
@@ -174,10 +177,14 @@ def _why(proof: Proof) -> str:
     return proof.stamp if proof.shown else proof.why or proof.stamp
 
 
-def _next(best: Proof) -> str:
+def _next(best: Proof, nodeid: str | None) -> str:
     if best.is_verified:
         return "debug-spyre escalate --preview"
-    return "debug-spyre repro --cpu" if best.control is False else "debug-spyre ladder"
+    if best.control is False:
+        return "debug-spyre repro --cpu"
+    if best.tier == 3 and not best.shown and nodeid:  # it passes by itself: what ran before it may matter
+        return f"debug-spyre run --alone {shlex.quote(nodeid.split('::', maxsplit=1)[0])}"
+    return "debug-spyre ladder"
 
 
 VERBS = {"repro": Verb(_arguments, _repro, "debug-spyre repro --op aten.mean.dim 'f16[8,513]' '[-1]' True")}

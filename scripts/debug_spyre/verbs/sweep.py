@@ -72,7 +72,7 @@ def _call(args: Namespace) -> tuple[dict[str, Any], Path | None]:
             return json.loads(path.read_text(encoding="utf-8"))["call"], None
         except (OSError, ValueError, KeyError) as error:
             raise UsageError(f"run {run.id} saved no suspect", next=EXAMPLE) from error
-    return call_to_json(read_call(args.call[0], args.call[1:])), None
+    return call_to_json(read_call(args.call[0], args.call[1:], example=EXAMPLE)), None
 
 
 def _ended(work: Examination, record: RunRecord, *, as_json: bool) -> int:

@@ -51,8 +51,8 @@ def title_of(session: Session, failure: Failure | None) -> str:
         what = failure.pattern or f"wrong result{share}"
         return _cut(f"{session.slug}: {what}")
     name = (failure.inner_class or failure.error_class or failure.kind.value).rsplit(".", 1)[-1]
-    message = (failure.message or "").strip().splitlines()
-    return _cut(f"{session.slug}: {name}: {message[0] if message else failure.kind.value}")
+    message = (failure.message or failure.kind.value).strip().splitlines()[0]
+    return _cut(f"{session.slug}: {name}: {message.rpartition(f'{name}: ')[2] or message}")
 
 
 def _cut(text: str) -> str:

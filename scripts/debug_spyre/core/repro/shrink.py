@@ -48,18 +48,27 @@ def _landmarks(start: int) -> tuple[int, ...]:
     return tuple(sorted(m for m in marks if 0 < m < start))
 
 
-def threshold_in_words(known: Mapping[int, bool], start: int) -> str:
-    """What the tried sizes say: "fails from 129", or where it is not that simple."""
-    tried = {**known, start: True}
-    failing = sorted(s for s, shows in tried.items() if shows)
-    fine = sorted(s for s, shows in tried.items() if not shows)
+def sizes_above(known: Mapping[int, bool], smallest: int) -> tuple[int, ...]:
+    """Larger sizes that tell a threshold from a multiple: sticks and their neighbours that were not tried."""
+    whole = [(smallest // n + 1) * n for n in (STICK, 2 * STICK)]
+    marks = {STICK - 1, STICK, STICK + 1, 2 * STICK, 2 * STICK + 1, 3 * STICK, *whole}
+    return tuple(sorted(size for size in marks if size > smallest and size not in known))
+
+
+def threshold_in_words(known: Mapping[int, bool]) -> str:
+    """What the tried sizes say, one of which shows the fault: "fails from 129", or where it is not that simple."""
+    failing = sorted(s for s, shows in known.items() if shows)
+    fine = sorted(s for s, shows in known.items() if not shows)
     if not fine:
         return f"fails at every size tried ({failing[0]} to {failing[-1]})"
     above = [s for s in fine if s > failing[0]]
     if not above:
         return f"fails from {failing[0]} (fine at {max(fine)})"
-    if all(s % STICK == 0 for s in fine) and all(s % STICK for s in failing):
-        return f"fails at sizes that are no multiple of {STICK} (smallest tried: {failing[0]})"
+    below = [s for s in fine if s < failing[0]]
+    step = next((n for n in (STICK, 2 * STICK) if all(s % n == 0 for s in above) and all(s % n for s in failing)), None)
+    if step:
+        also = f", fine at {', '.join(map(str, below[-3:]))} too" if below else ""
+        return f"fails at sizes that are no multiple of {step} (smallest tried: {failing[0]}{also})"
     return f"fails at {failing[0]}, but not at {', '.join(map(str, above[:4]))}: not a simple threshold"
 
 

@@ -19,12 +19,21 @@ _NAME = re.compile(r"(?:torch\.ops\.)?(?P<name>[a-z_0-9]+(?:\.|::)[A-Za-z_0-9]+(
 HINT = "debug-spyre repro --op aten.mean.dim 'f16[8,513]' '[-1]' True"
 
 
-def read_call(op: str, words: list[str]) -> Call:
+def read_call(op: str, words: list[str], *, example: str = HINT) -> Call:
     """The call that the words mean. A tensor is DTYPE[SHAPE], with @STRIDES, +OFFSET or <HIGH (integers) behind it.
+
+    `example` is a right call of the verb that reads.
 
     Raises:
         UsageError: a word is neither a tensor nor a Python literal nor a torch word.
     """
+    try:
+        return _call(op, words)
+    except UsageError as error:
+        raise UsageError(error.what, next=example) from error
+
+
+def _call(op: str, words: list[str]) -> Call:
     named = _NAME.fullmatch(op)
     if not named:
         raise UsageError(f"{op!r} is no op: NAMESPACE.NAME.OVERLOAD", next=HINT)
