@@ -65,10 +65,7 @@ def test_shadow_then_sweep_of_its_suspect_then_resume(checkout, capsys):
     status, data = answer(capsys, "sweep", "--resume", first, *place)
     assert (status, data["complete"]) == (1, True)
     assert data["condition"]["relation"] == ">" and data["condition"]["value"] == 100
-    assert (
-        any(line.startswith("verdict: debug-spyre hypothesis conclude N confirmed") for line in data["lines"])
-        or data["text"]
-    )
+    assert data["text"]
     assert len({p["key"] for p in data["points"]}) == len(data["points"])
 
 
@@ -83,6 +80,25 @@ def test_ladder_of_a_test_that_passes_stops_at_once(checkout, capsys):
     status, data = answer(capsys, "ladder", "tests/test_op.py::test_right")
     assert status == 0 and len(data["steps"]) == 1
     assert "does not fail" in data["conclusion"]
+
+
+def test_what_was_found_goes_to_the_row_that_was_tested_or_is_kept_as_a_finding(tmp_path, monkeypatch):
+    from debug_spyre.core.events import HypothesisAdded, HypothesisStarted, SessionOpened
+    from debug_spyre.edge.examining import Examination
+    from debug_spyre.edge.finding_runs import RunPlace
+    from debug_spyre.edge.workspace import new_session_folder
+
+    folder = new_session_folder(tmp_path / "logs", "debug-20261130-100000-x")
+    opened = SessionOpened(
+        stem=folder.stem, slug="x", symptom="s", members=({"nodeid": "t::a"},), checkout=str(tmp_path)
+    )
+    row = HypothesisAdded(number=1, text="it's a view", test="sweep")
+    folder.journal.append_with(lambda _: [opened, row, HypothesisStarted(number=1, command="c")])
+    place = RunPlace(tmp_path, folder, is_session=True)
+    said = Examination(place, "sweep", hypothesis=1).verdict("aten.exp's wrong", "r5")
+    assert '"it\'s a view"' in said and "ruled-out" in said.partition(": debug-spyre")[0]
+    assert said.endswith("debug-spyre hypothesis conclude 1 confirmed 'aten.exp'\"'\"'s wrong' --run r5")
+    assert Examination(place, "sweep").verdict("a b", "r5") == "keep it: debug-spyre note finding 'a b'"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,7 @@ class Examination:
             name=name,
             argv=argv,
             pytest_args=pytest_args,
-            env={**env, "DEBUG_SPYRE_FOLDER": str(self.place.folder.path)},
+            env=env,
             hypothesis=self.hypothesis,
             timeout=self.timeout,
             wait=self.wait,
@@ -74,6 +75,18 @@ class Examination:
             if probe:
                 return [probe]
         raise UsageError("which test?", next=f"debug-spyre {self.verb} NODEID")
+
+    def verdict(self, said: str, run: str, *, verdict: str = "confirmed") -> str:
+        """The line that records what was found: as the outcome of the row that was tested, else as a finding.
+
+        A tool does not know whether the row had named this cause, so the row stands beside the command.
+        """
+        if self.hypothesis is None or not self.place.is_session:
+            return f"keep it: debug-spyre note finding {shlex.quote(said)}"
+        row = load_session(self.place.folder).hypothesis(self.hypothesis)
+        command = f"debug-spyre hypothesis conclude {self.hypothesis} {verdict} {shlex.quote(said)} --run {run}"
+        other = "" if verdict != "confirmed" else " (ruled-out, where it means another cause)"
+        return f"verdict on {self.hypothesis}, {row.text if row else 'unknown'!r}{other}: {command}"
 
     def keep_for(self, run: str, lines: list[str], report: Path, data: dict[str, Any]) -> Path | None:
         """Append the report to the journal and render; the page's path where the folder is a session."""

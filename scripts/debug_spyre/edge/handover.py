@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -185,8 +184,3 @@ def _note(name: str) -> str:
     if name.startswith("reports/"):
         return "what our tools measured"
     return notes.get(name, "kept by the session")
-
-
-def as_data(issue: Issue) -> dict[str, Any]:
-    """The issue for --json."""
-    return asdict(issue)

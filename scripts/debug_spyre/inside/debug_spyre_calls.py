@@ -24,11 +24,8 @@ DTYPES = {
 
 def run_folder() -> Path:
     """Where this run's machine files go."""
-    results = os.environ.get("DEBUG_SPYRE_RESULTS")
-    if results:
-        return Path(results).parent
-    folder, run = os.environ.get("DEBUG_SPYRE_FOLDER"), os.environ.get("DEBUG_SPYRE_RUN")
-    return Path(folder) / "runs" / run if folder and run else Path.cwd()
+    results, folder = os.environ.get("DEBUG_SPYRE_RESULTS"), os.environ.get("DEBUG_SPYRE_RUN_FOLDER")
+    return Path(results).parent if results else Path(folder) if folder else Path.cwd()
 
 
 def is_device(value: Any) -> bool:

@@ -152,12 +152,13 @@ def _say(work: Examination, state: dict[str, Any], steps: dict[str, Step], *, as
     write_atomically(path, json.dumps({"schema": 1, **data}, ensure_ascii=False))
     fails = steps[AS_IS].fails
     if fails:
-        number = work.hypothesis or "N"
         said = conclusion(steps)
-        verdict = "inconclusive" if said.startswith(UNDECIDED) else "confirmed"
         lines.append(
-            f"verdict: debug-spyre hypothesis conclude {number} {verdict} {shlex.quote(said)} --run {last.run}"
+            work.verdict(said, last.run, verdict="inconclusive" if said.startswith(UNDECIDED) else "confirmed")
         )
+    elif fails is False:  # by itself it passes: what runs before it may matter
+        files = dict.fromkeys(word.split("::", maxsplit=1)[0] for word in state["words"] if not word.startswith("-"))
+        lines.append(f"next: debug-spyre run --alone {shlex.join(files)}")
     html = work.keep_for(last.run, lines, path, {"conclusion": data["conclusion"]})
     if html:
         lines.append(f"log: {html}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -91,10 +90,7 @@ def _ended(work: Examination, record: RunRecord, *, as_json: bool) -> int:
         lines.append(f"the sweep ended early ({record.status.value}, exit {record.exit}): {_last_words(record)}")
         lines.append(f"output: {record.output}")
     if found["wrong"] or found["refused"]:
-        number = work.hypothesis or "N"
-        lines.append(
-            f"verdict: debug-spyre hypothesis conclude {number} confirmed {shlex.quote(found['text'])} --run {record.id}"
-        )
+        lines.append(work.verdict(found["text"], record.id))
     page = work.keep_for(record.id, lines, report, {"op": found["op"], "condition": found["condition"]})
     if page:
         lines.append(f"log: {page}")
