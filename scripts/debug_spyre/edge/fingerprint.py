@@ -11,12 +11,14 @@ import os
 import re
 import sysconfig
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
+
+from debug_spyre.edge.search_path import own_sites, search_path
 
 PACKAGE = "torch_spyre"
 _SKIPPED = {"__pycache__", ".git", "build", ".mypy_cache"}
@@ -39,17 +41,42 @@ def site_packages(python: str | Path | None = None) -> Path | None:
     """The site-packages of that interpreter (default: this one), by looking at its folders only."""
     if python is None:
         return Path(sysconfig.get_paths()["purelib"])
-    prefix = Path(python).absolute().parent.parent  # not resolved: a venv's python is a link
-    found = sorted(prefix.glob("lib/python3*/site-packages")) + sorted(prefix.glob("lib64/python3*/site-packages"))
-    return found[0] if found else None
+    given = Path(python).absolute()  # not resolved: a venv's python is a link
+    version = re.fullmatch(r"python3\.\d+", given.resolve().name)
+    for prefix in dict.fromkeys((given.parent.parent, given.resolve().parent.parent)):
+        found = list(own_sites(prefix))
+        if found:
+            same = (p for p in found if version and p.parent.name == version[0])
+            return next(same, found[0])
+    return None
 
 
 def installed(packages: Path | None) -> Installed | None:
-    """What is installed there; None where there is no torch-spyre."""
-    records = _records(packages)
-    if not records:
-        return None
-    record = records[0]
+    """What the interpreter with these site-packages finds; None where there is no torch-spyre with a record."""
+    return installed_in(search_path(packages))
+
+
+def installed_in(folders: Sequence[Path]) -> Installed | None:
+    """The same for these folders alone: the first that has a record or the package decides."""
+    for place, folder in enumerate(folders):
+        records = _records(folder)
+        if records:
+            return _installed(records[0], folders[place:])
+        if (folder / PACKAGE / "__init__.py").is_file():
+            return None  # imported from here, whatever a later folder's record says
+    return None
+
+
+def package_folder(packages: Path | None) -> Path | None:
+    """The folder of the package that is found there, with or without a record; None where there is none."""
+    folders = search_path(packages)
+    found = installed_in(folders)
+    if found is not None:
+        return found.source
+    return next((f / PACKAGE for f in folders if (f / PACKAGE).is_dir()), None)
+
+
+def _installed(record: Path, folders: Sequence[Path]) -> Installed:
     direct: dict[str, Any] = {}
     with suppress(OSError, ValueError):
         direct = json.loads((record / "direct_url.json").read_text(encoding="utf-8"))
@@ -62,7 +89,7 @@ def installed(packages: Path | None) -> Installed | None:
         commit=(direct.get("vcs_info") or {}).get("commit_id"),
         is_local=local,
         record=record,
-        source=_source(packages, direct),
+        source=_source(folders, direct),
     )
 
 
@@ -96,32 +123,30 @@ def drift(checkout: Path, packages: Path | None) -> str | None:
 def backend_fingerprint(packages: Path | None = None) -> str | None:
     """Sixteen hex digits over the record and the files; None where no torch-spyre is installed there."""
     packages = site_packages() if packages is None else packages
-    found = installed(packages)
-    if found is None and not (packages and (packages / PACKAGE).is_dir()):
+    found, source = installed(packages), package_folder(packages)
+    if found is None and source is None:
         return None
     digest = hashlib.sha256()
     if found is not None:
         for name in ("direct_url.json", "RECORD", "METADATA"):
             digest.update(_text(found.record / name).encode("utf-8", "surrogateescape"))
-    source = found.source if found else (packages / PACKAGE if packages else None)
     for line in _files(source):
         digest.update(line.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()[:16]
 
 
-def _records(packages: Path | None) -> list[Path]:
-    if packages is None:
-        return []
-    return sorted(p for p in packages.glob("torch_spyre-*.dist-info") if p.is_dir())
+def _records(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.glob("torch_spyre-*.dist-info") if p.is_dir())
 
 
-def _source(packages: Path | None, direct: dict[str, Any]) -> Path | None:
-    if packages is not None and (packages / PACKAGE).is_dir():
-        return packages / PACKAGE
+def _source(folders: Sequence[Path], direct: dict[str, Any]) -> Path | None:
+    """Beside the record, where an editable installation points to, else in a later folder."""
+    if (folders[0] / PACKAGE).is_dir():
+        return folders[0] / PACKAGE
     if (direct.get("dir_info") or {}).get("editable"):
         root = Path(unquote(urlparse(str(direct.get("url"))).path))
         return next((p for p in (root / PACKAGE, root / "src" / PACKAGE) if p.is_dir()), None)
-    return None
+    return next((f / PACKAGE for f in folders[1:] if (f / PACKAGE).is_dir()), None)
 
 
 def _files(folder: Path | None) -> Iterator[str]:

@@ -24,6 +24,7 @@ from debug_spyre.edge.fingerprint import backend_fingerprint
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.jobs import JobSpec, run_job
 from debug_spyre.edge.provenance import torch_spyre_of
+from debug_spyre.edge.search_path import search_path
 from debug_spyre.edge.workspace import logs_folder
 
 DATA = Path(__file__).parents[1] / "core/surface/data/limits.toml"
@@ -157,9 +158,9 @@ def answer_in(output: Path) -> tuple[Answer, str] | None:
 def in_plugin(checkout: Path, pattern: str) -> tuple[Answer, str]:
     """Whether the plugin's own source still has what stands for the limitation; no card is needed."""
     roots = [checkout / name for name in _PLUGINS if (checkout / name).is_dir()]
-    packages = choose(checkout).packages
-    if packages is not None and not roots:
-        roots = [packages / name for name in _PLUGINS if (packages / name).is_dir()]
+    if not roots:
+        folders = search_path(choose(checkout).packages)
+        roots = [f / name for name in _PLUGINS for f in folders if (f / name).is_dir()][:1]
     if not roots:
         return Answer.UNKNOWN, "the plugin's source is not here"
     wanted = re.compile(pattern)

@@ -17,8 +17,9 @@ from typing import Any
 
 from debug_spyre.core.errors import DebugSpyreError
 from debug_spyre.core.surface.environment import listed_variables
-from debug_spyre.edge.fingerprint import Installed, installed, pinned
+from debug_spyre.edge.fingerprint import Installed, installed, installed_in, package_folder, pinned
 from debug_spyre.edge.interpreter import choose
+from debug_spyre.edge.search_path import search_path
 from debug_spyre.edge.tree_git import SETTINGS
 
 GIT_SECONDS = 5
@@ -54,8 +55,7 @@ def torch_spyre_of(checkout: Path, packages: Path | None) -> dict[str, Any]:
     """The installed torch-spyre against the pin: state pinned, local, drifted, unknown or absent, with both revisions."""
     found, pin = installed(packages), pinned(checkout)
     if found is None:
-        there = packages is not None and (packages / "torch_spyre").is_dir()
-        state = "unknown" if there else "absent"
+        state = "unknown" if package_folder(packages) else "absent"
         return {"state": state, "revision": None, "pin": pin, "version": None, "url": None, "path": None, "dirty": None}
     local = _local_git(found)
     revision = found.commit or (local or {}).get("head")
@@ -101,7 +101,7 @@ def _local_git(found: Installed) -> dict[str, Any] | None:
 
 def revision_of(folder: Path, checkout: Path | None) -> str | None:
     """The revision of a package folder: of its installation record, else of the git checkout it lies in."""
-    found = installed(folder.parent)
+    found = installed_in((folder.parent,))
     if found is not None and found.commit:
         return found.commit
     if found is not None and found.is_local:
@@ -168,11 +168,10 @@ def _git(folder: Path, *words: str) -> str | None:
 
 
 def version_of(packages: Path | None, *names: str) -> str | None:
-    """The version of the first of these packages that is installed there, by the name of its metadata folder."""
-    if packages is None:
-        return None
+    """The version of the first of these packages that is found there, by the name of its metadata folder."""
+    folders = search_path(packages)
     for name in names:
-        for record in sorted(packages.glob(f"{name}-*.dist-info")):
+        for record in (r for folder in folders for r in sorted(folder.glob(f"{name}-*.dist-info"))):
             return record.name.removesuffix(".dist-info").partition("-")[2]
     return None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from debug_spyre.core import pytest_words
 from debug_spyre.core.errors import EnvironmentTroubleError, UsageError
 from debug_spyre.core.words import BASELINE
-from debug_spyre.edge.fingerprint import installed
+from debug_spyre.edge.fingerprint import package_folder
 from debug_spyre.edge.interpreter import Interpreter, choose
 
 RECORDER = "debug_spyre_recorder"
@@ -91,8 +91,7 @@ def fallback_class(interpreter: Interpreter) -> str:
     Raises:
         EnvironmentTroubleError: no torch-spyre, or no such class in it.
     """
-    found = installed(interpreter.packages)
-    source = found.source if found else None
+    source = package_folder(interpreter.packages)
     if source is not None:
         for file in (*(source / era for era in ERAS), *sorted(source.rglob("*.py"))):
             if file.is_file() and "class FallbackWarning(" in file.read_text(encoding="utf-8", errors="replace"):

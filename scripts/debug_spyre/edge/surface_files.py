@@ -17,7 +17,7 @@ from debug_spyre.core.surface.names import OpName
 from debug_spyre.core.surface.overloads import OverloadTable
 from debug_spyre.core.surface.sites import Form, Site, Surface, Unresolved
 from debug_spyre.edge.files import write_atomically
-from debug_spyre.edge.fingerprint import PACKAGE, installed
+from debug_spyre.edge.fingerprint import PACKAGE, installed, package_folder
 from debug_spyre.edge.interpreter import choose
 
 DATA = Path(__file__).parents[1] / "core/surface/data"
@@ -48,9 +48,7 @@ def find_package(checkout: Path | None, given: str | None = None) -> Found:
         return _given(Path(given).absolute())
     chosen = choose(checkout or Path.cwd())
     found = installed(chosen.packages)
-    folder = found.source if found else None
-    if folder is None and chosen.packages is not None and (chosen.packages / PACKAGE).is_dir():
-        folder = chosen.packages / PACKAGE
+    folder = package_folder(chosen.packages)
     if folder is not None and any(folder.glob("*.py")):
         return Found(folder, f"{chosen.python}", is_installed=True)
     half = "only half installed" if found or folder else "not installed"
