@@ -535,6 +535,11 @@ class World:
             self._open = any(True for _ in live_journals(self.logs()))
         return self._open
 
+    def is_here(self, folder: str) -> bool:
+        """The folder belongs to the checkout of the sessions: not to another clone, a worktree or one nested in it."""
+        root = _checkout_of(self.real(folder))
+        return root is not None and self.project is not None and root == _checkout_of(self.project)
+
     def logs(self) -> str:
         """Where the sessions of this checkout live."""
         override = os.environ.get("DEBUG_SPYRE_LOGS")
@@ -833,7 +838,7 @@ def judge_words(words: list[str], command: Command, world: World, *, background:
     if name in RUNNERS:
         return judge_runner(words, command, world, background=background, depth=depth)
     if name in ("git", "gh", "hub", "glab"):
-        return judge_git(name, rest)
+        return strongest([judge_git(name, rest), judge_tree(name, rest, command, world)])
     if name in ("pip", "pip3") or name.startswith("pip3."):
         return judge_pip(rest)
     if name == "vllm":
@@ -1195,6 +1200,90 @@ def judge_git(name: str, rest: list[str]) -> Finding:
     return NOTHING
 
 
+GIT_VALUED = frozenset(
+    ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source", "--super-prefix")
+)
+MOVING = frozenset(("checkout", "switch", "rebase", "pull", "merge", "cherry-pick", "revert", "am", "bisect"))
+HALF_WAY = frozenset(("--abort", "--quit", "--continue", "--skip"))
+
+
+def judge_tree(name: str, rest: list[str], command: Command, world: World) -> Finding:
+    """P6: while a session is open, git neither takes edits out of its tree nor puts other files under it."""
+    place, words = git_place(rest, command)
+    if name in ("gh", "glab"):
+        moves = len(words) > 1 and words[0] in ("pr", "mr") and words[1] == "checkout"
+    else:
+        moves = bool(words) and takes_edits(words[0], words[1:])
+    if not moves or any(word in ("-h", "--help") for word in words[1:3]):
+        return NOTHING
+    if not world.is_here(place) or not world.has_open_session():
+        return NOTHING
+    said = " ".join([name, *words[: 2 if name in ("gh", "glab") or words[0] == "stash" else 1]])
+    ends = next((word for word in words[1:] if word in HALF_WAY), "")
+    if words[0] in MOVING and ends:
+        return Finding(ASK, "P6", f"a person confirms {said} {ends}: it changes files under an open session")
+    return Finding(
+        DENY,
+        "P6",
+        f"a session is open, and {said} would take its edits or the person's own out of the tree, or put other files under them. Back to what the tree was at open, the patch saved first: {NAME} revert (that patch goes on again by git apply). To look at another commit: git show COMMIT:PATH, or git worktree add DIR COMMIT",
+    )
+
+
+def git_place(rest: list[str], command: Command) -> tuple[str, list[str]]:
+    """The folder that git works on, and its words from the subcommand on."""
+    place, tree, at = ".", dict(command.assigns).get("GIT_WORK_TREE", ""), 0
+    while at < len(rest) and rest[at].startswith("-"):
+        option, equals, value = rest[at].partition("=")
+        if not equals and option in GIT_VALUED and at + 1 < len(rest):
+            at += 1
+            value = rest[at]
+        if option == "-C":
+            place = os.path.join(place, os.path.expanduser(value))
+        elif option == "--work-tree":
+            tree = value
+        at += 1
+    return os.path.join(place, tree) if tree else place, rest[at:]
+
+
+def takes_edits(verb: str, words: list[str]) -> bool:
+    """Whether this subcommand of git changes files that may hold edits, or puts edits away."""
+    if verb == "stash":
+        return words[:1] not in (["list"], ["show"], ["create"], ["store"])
+    if verb == "reset":
+        return any(is_short_for(word, ("--hard", "--merge", "--keep")) for word in words)
+    if verb == "restore":
+        index_only = any(word in ("-S", "--staged") for word in words)
+        return not index_only or any(w in ("-W", "-SW", "-WS") or is_short_for(w, ("--worktree",)) for w in words)
+    if verb == "clean":
+        return not any(is_dry(word) for word in words)
+    if verb in ("checkout", "switch"):
+        return not is_new_branch(verb, words)
+    if verb == "bisect":
+        return words[:1] not in ([], ["log"], ["view"], ["visualize"], ["terms"], ["help"])
+    return verb in MOVING and "--dry-run" not in words and "--show-current-patch" not in words
+
+
+def is_short_for(word: str, options: tuple[str, ...]) -> bool:
+    """One of the options, or a beginning of it that git takes for it."""
+    return len(word) > 3 and any(option.startswith(word) for option in options)
+
+
+def is_dry(word: str) -> bool:
+    """The -n of git clean, alone or among other letters; what follows an e is a pattern."""
+    if word.startswith("--"):
+        return word == "--dry-run"
+    return word.startswith("-") and "n" in word.partition("e")[0]
+
+
+def is_new_branch(verb: str, words: list[str]) -> bool:
+    """No commit is asked for: nothing at all, or a new branch where HEAD is. Edits stay as they are."""
+    making = ("-b", "-B") if verb == "checkout" else ("-c", "-C", "--create", "--force-create")
+    left = [word for word in words if word not in ("-q", "--quiet", "--no-track")]
+    if len(left) > 1 and left[0] in making:
+        return left[2:] in ([], ["HEAD"], ["@"])
+    return not left
+
+
 def is_pull_call(words: list[str]) -> bool:
     """A call of the forge's interface that creates or merges a pull request."""
     writes = ("-f", "-F", "--field", "--raw-field", "--input", "POST", "PUT", "-XPOST", "-XPUT")
@@ -1512,7 +1601,7 @@ def parse_json(text: str) -> object:
     Raises:
         ValueError: it is no JSON.
     """
-    text = text.strip()
+    text = text.strip(" \t\r\n")  # what JSON calls white space
     try:
         from _json import make_scanner
 

@@ -122,6 +122,37 @@ BROKEN = [
     ("tee-venv", "echo x | tee .venv/x", "ask", "P5", "standalone"),
     ("redirect-venv", "cat a > .venv/lib/python3.12/site-packages/a.py", "ask", "P5", "standalone"),
     ("cp-venv", "cp a.py .venv/lib/python3.12/site-packages/a.py", "ask", "P5", "standalone"),
+    # P6: git must not take edits out of the tree of an open session, nor move the tree under it
+    *(
+        (f"tree-{number}", command, "deny", "P6", "debug-spyre revert", "open")
+        for number, command in enumerate((
+            "git checkout main", "git checkout -- .", "git checkout .", "git checkout -f", "git checkout HEAD~1 -- plugin.py",
+            "git checkout -- spyre_inference/custom_ops/rms_norm.py", "git checkout -b fix origin/main", "git checkout -f -b fix",
+            "git checkout --orphan fix", "git checkout -p", "git switch main", "git switch -", "git switch --detach HEAD~2",
+            "git switch -c fix main", "git restore .", "git restore --staged --worktree t.py", "git restore -SW t.py",
+            "git restore --source=HEAD~1 t.py", "git restore --staged --work t.py", "git reset --hard", "git reset -q --hard HEAD~1",
+            "git reset --har", "git reset --merge", "git reset --keep main", "git stash", "git stash push -m x", "git stash -u",
+            "git stash -- t.py", "git stash save x", "git stash pop", "git stash apply", "git stash drop", "git stash clear",
+            "git stash branch x", "git clean -f", "git clean -fdx", "git clean -d --force", "git clean -f -e n", "git clean -fen",
+            "git -c clean.requireForce=false clean", "git clean -i", "git rebase main", "git rebase -i HEAD~3", "git pull",
+            "git pull --rebase", "git merge main", "git cherry-pick a1b2", "git revert HEAD", "git am x.patch",
+            "git bisect start", "git bisect reset", "gh pr checkout 12", "hub checkout main", "git -C . reset --hard",
+            "git -C tests -C .. stash", "git --no-pager -c a.b=c stash", "git --work-tree=. checkout main",
+            "git --git-dir .git stash", "command git stash", "env X=1 git checkout .", "GIT_PAGER=cat git stash", "git   stash",
+            "git\\\n stash", "/usr/bin/git stash", "g'i't st\"ash\"", "bash -c 'git stash'", "sh -c \"bash -c 'git stash'\"",
+            "true && git stash", "git diff > x.patch; git checkout .", "git stash && git pull", "(cd tests; git stash)",
+            "cd tests && git checkout .", "echo $(git stash)", "git ls-files -m | xargs git checkout --", "timeout 5 git stash",
+            "git ls-files -m | xargs git restore", "find . -name '*.py' -exec git checkout {} +", "G='git stash'; $G",
+            "if git diff --quiet; then :; else git stash; fi", "git status && git add . && git stash", "sudo git stash",
+            "debug-spyre exec -- git stash", "debug-spyre exec -- bash -c 'git checkout .'", "debug-spyre lock -- git pull",
+            "debug-spyre status && git stash", "cd ../torch-spyre; cd -; git -C {here} stash", "bash <<'EOF'\ngit stash\nEOF",
+            "GIT_WORK_TREE={here} git -C {outside} checkout .",
+        ))
+    ),
+    ("tree-way-out", "git stash", "deny", "P6", "git apply", "open"),
+    ("tree-look", "git checkout HEAD~1", "deny", "P6", "git worktree add", "open"),
+    ("tree-abort", "git merge --abort", "ask", "P6", "git merge --abort", "open"),
+    ("tree-continue", "git rebase -q --continue", "ask", "P6", "--continue", "open"),
     # a person's decisions, odd things inside exec
     ("approved", "debug-spyre close resolved --patch-approved", "ask", "P6", "person"),
     ("override", "debug-spyre close resolved --override=missing --reason x", "ask", "gate", "person"),
@@ -169,6 +200,29 @@ INNOCENT = [
     ("git-checkout", "git checkout -- spyre_inference/custom_ops/rms_norm.py", None),
     ("git-stash-list", "git stash list", None),
     ("git-commit-help", "git commit --help", None),
+    *(
+        (f"tree-kept-{number}", command, None, "open")
+        for number, command in enumerate((
+            "git status", "git diff HEAD -- .", "git log --oneline main..", "git show HEAD~1:plugin.py", "git show stash@{0}",
+            "git stash list", "git stash show -p", "git stash create", "git stash --help", "git checkout", "git checkout -q",
+            "git checkout -b fix", "git checkout -q -b fix HEAD", "git switch -c fix", "git switch --help", "git switch -h",
+            "git restore --staged t.py", "git restore -S .", "git reset", "git reset -- t.py", "git reset --soft HEAD~1",
+            "git clean -n", "git clean -fdn", "git clean --dry-run -f", "git worktree add ../look HEAD~1", "git fetch",
+            "git worktree remove ../look", "git merge-base HEAD main", "git merge-tree a b", "git pull --dry-run", "git add .",
+            "git rebase --show-current-patch", "git bisect log", "git apply fix.patch", "git branch -a", "git blame t.py",
+            "git help stash", "gh pr diff 12", "gh pr checkout --help", "echo 'git stash'", "grep -rn 'git stash' .",
+            "git log --grep 'git reset --hard'", "git commit --help",
+            "git -C ../torch-spyre checkout main", "cd ../torch-spyre && git pull", "cd {outside} && git stash",
+            "git --work-tree ../torch-spyre checkout .",
+        ))
+    ),
+    *(
+        (f"tree-no-session-{number}", command, None)
+        for number, command in enumerate((
+            "git checkout main", "git switch main", "git restore .", "git reset --hard", "git stash", "git clean -fd",
+            "git rebase main", "git pull", "git merge main", "git merge --abort", "git bisect start", "gh pr checkout 12",
+        ))
+    ),
     ("cat-project", "cat pyproject.toml uv.lock", None),
     ("sed-read", "sed -n '1,80p' .venv/lib/python3.12/site-packages/torch_spyre/ops/eager.py", None),
     ("grep-venv", "grep -n 'aten.mm' .venv/lib/python3.12/site-packages/torch_spyre/ops/eager.py | head", None),
@@ -232,7 +286,8 @@ def prepare(case, place, kit):
 def fill(command, place):
     outside = str(place.parent / "else where").replace(" ", "\\ ")
     launcher = '"' + str(place / ".claude/skills/debug-spyre/scripts/debug-spyre") + '"'
-    return command.replace("{launcher}", launcher).replace("{outside}", outside.replace("'", "\\'"))
+    command = command.replace("{launcher}", launcher).replace("{here}", '"' + str(place) + '"')
+    return command.replace("{outside}", outside.replace("'", "\\'"))
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=[case[0] for case in BROKEN])
@@ -346,6 +401,19 @@ def test_edits_pass_untouched_once_the_session_is_closed(guard, world, place, ki
     assert guard.decide("Edit", target, world()).verdict is None
     kit.write_session(place, ("session_closed", {"status": "resolved"}), ("session_reopened", {"reason": "x"}))
     assert guard.decide("Edit", target, world()).verdict == "allow"
+
+
+def test_git_may_move_the_tree_again_once_the_session_is_closed(guard, world, place, kit):
+    """Open, closed, opened again: the refusal goes with the state of the journal; another checkout has none."""
+    ended = ("session_closed", {"status": "resolved"})
+    for events, verdict in (((), "deny"), ((ended,), None), ((ended, ("session_reopened", {"reason": "x"})), "deny")):
+        kit.write_session(place, *events)
+        for command in ("git stash", "git checkout ."):
+            assert guard.decide("Bash", {"command": command}, world()).verdict == verdict
+    nested = place / "torch-spyre"
+    (nested / ".git").mkdir(parents=True)
+    assert guard.decide("Bash", {"command": "git stash"}, world(cwd=nested)).verdict is None
+    assert guard.decide("Bash", {"command": "git -C torch-spyre pull"}, world()).verdict is None
 
 
 def test_a_person_is_not_asked_which_hypothesis_to_try(guard, world, place, kit):

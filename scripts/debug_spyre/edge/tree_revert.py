@@ -90,7 +90,7 @@ def _refuse_half_way(checkout: Path, start: Start, *, head_moved: bool) -> None:
         was, now = (str(name or "no commit")[:10] for name in (start.head, head))
         raise RefusedError(
             f"HEAD was {was} at open and is {now} now; putting the files back would write over that; nothing was changed",
-            next=f"git switch back to {was}, or debug-spyre revert --head-moved to put the files back all the same",
+            next=f"debug-spyre revert --head-moved puts the files back all the same; a person may rather switch back to {was}",
         )
 
 
