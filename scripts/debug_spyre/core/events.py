@@ -241,7 +241,7 @@ class TreeReverted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationRecorded(Event):
-    """The validation table: one row a member {"nodeid","pre","post","note"}, and the matrix's comparison."""
+    """The validation table: one row a member {"nodeid","pre","post","note","cleared"}, and the matrix's comparison."""
 
     kind = "validation_recorded"
     rows: tuple[dict[str, Any], ...]

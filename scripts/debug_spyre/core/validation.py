@@ -103,7 +103,17 @@ def _row(m: Measured, member: Member) -> dict[str, Any]:
     before = m.before_matrix if dependent else m.before_members or m.before_matrix
     after = m.after_matrix if dependent else m.after_members or m.after_matrix
     was, now = _seen(before, member), _seen(after, member)
-    return {"nodeid": member.nodeid, "pre": _word(was), "post": _word(now), "note": _note(m, member, now, dependent)}
+    cleared = _is_cleared(m, member, now)
+    note = _note(member, now, dependent=dependent, cleared=cleared)
+    return {"nodeid": member.nodeid, "pre": _word(was), "post": _word(now), "note": note, "cleared": cleared}
+
+
+def _is_cleared(m: Measured, member: Member, now: Seen | None) -> bool:
+    """Gone where it is judged, and not there in the matrix either."""
+    wide = _seen(m.after_matrix, member)
+    if now is None or predicate(member, now) is not Answer.GONE:
+        return False
+    return wide is None or predicate(member, wide) is not Answer.HOLDS
 
 
 def _seen(measure: Measure | None, member: Member) -> Seen | None:
@@ -114,7 +124,7 @@ def _word(seen: Seen | None) -> str:
     return "not run" if seen is None else seen.word
 
 
-def _note(m: Measured, member: Member, now: Seen | None, dependent: bool) -> str:
+def _note(member: Member, now: Seen | None, *, dependent: bool, cleared: bool) -> str:
     parts = []
     if dependent:
         parts.append("passes alone even before: judged in the matrix, the members-only run proves nothing")
@@ -124,9 +134,7 @@ def _note(m: Measured, member: Member, now: Seen | None, dependent: bool) -> str
     if now is None:
         parts.append("no run with the fix")
     elif answer is Answer.GONE:
-        wide = _seen(m.after_matrix, member)
-        elsewhere = wide is not None and predicate(member, wide) is Answer.HOLDS
-        parts.append("passes alone and fails in the matrix" if elsewhere else "cleared")
+        parts.append("cleared" if cleared else "passes alone and fails in the matrix")
     elif answer is Answer.HOLDS:
         parts.append("still there: the fix is incomplete, or it belongs to another cluster")
     else:

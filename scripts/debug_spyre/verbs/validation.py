@@ -188,7 +188,7 @@ def _runs(m: Measured) -> list[Any]:
 
 
 def _says(table: ValidationRecorded, gate: Gate, *, regressions: int) -> list[str]:
-    cleared = sum(1 for row in table.rows if row["note"].endswith("cleared"))
+    cleared = sum(1 for row in table.rows if row["cleared"])
     lines = [f"members: {cleared} of {len(table.rows)} cleared"]
     matrix = table.matrix or {}
     if matrix.get("post_run"):
