@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.verbs.conftest import COMMAND
 
 NODE = 'tests/test_a.py::test_b[decode(q=1,kv=256)-x::y "quote" </script>]'
 OTHER = "tests/test_a.py::test_b[prefill(q=32,kv=256)]"
@@ -321,3 +322,29 @@ def test_the_logs_are_kept_out_of_git_wherever_the_skill_is_installed(ds, checko
     ).stdout
     assert "logs" not in shown
     assert (Path(opened["folder"]).parent / ".gitignore").read_text() == "*\n"
+
+
+@pytest.mark.parametrize("words", [("--json",), ("--json", "--brief"), (), ("--brief",)], ids=str)
+def test_watch_shows_each_change_until_the_session_is_closed(ds, checkout, words):
+    """--json prints an object a line; into a pipe no code for a screen is written."""
+    opened = open_session(ds)
+    argv = [COMMAND, "status", "--watch", *words]
+    with subprocess.Popen(argv, cwd=checkout, env=ds.env, stdout=subprocess.PIPE, text=True) as watching:
+        first = watching.stdout.readline()
+        assert opened["session"] in first
+        ds("note", "summary", "the mask <b>is</b> off by one")
+        ds("close", "blocked", "--next", "a person decides whether the mask goes in")
+        rest, _ = watching.communicate(timeout=60)
+    assert watching.returncode == 0
+    assert "\x1b" not in first + rest
+    if "--json" in words:
+        seen = [json.loads(line) for line in (first + rest).splitlines()]
+        assert len(seen) > 1
+        assert {(one["schema"], one["session"]) for one in seen} == {(1, opened["session"])}
+        assert (seen[0]["status"], seen[-1]["status"]) == ("investigating", "blocked")
+        assert seen[-1]["summary"] == "the mask <b>is</b> off by one"
+
+
+def test_watch_follows_one_session(ds):
+    open_session(ds)
+    assert "status --watch" in ds("status", "--all", "--watch", status=64).stderr

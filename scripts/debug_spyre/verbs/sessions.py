@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -192,15 +193,17 @@ def _status_arguments(parser: ArgumentParser) -> None:
     add_session_argument(parser)
     parser.add_argument("--brief", action="store_true", help="a few facts, for after a compaction")
     parser.add_argument("--all", action="store_true", help="all sessions of this checkout, a line each")
-    parser.add_argument("--watch", action="store_true", help="stay and show changes (a terminal)")
+    parser.add_argument("--watch", action="store_true", help="stay and show changes; with --json an object a line")
 
 
 def _status(args: Namespace) -> int:
+    if args.all and args.watch:
+        raise UsageError("--watch follows one session, --all lists them", next="debug-spyre status --watch")
     if args.all:
         return _status_all(args)
     folder = the_session(args)
     if args.watch:
-        return _watch(folder)
+        return _watch(folder, args)
     recovery.recover(folder.path)  # a run whose supervisor was killed is recorded as lost by whoever looks
     session, evidence = _load(folder)
     html = str(folder.html)
@@ -252,13 +255,16 @@ def _status_all(args: Namespace) -> int:
     return 0
 
 
-def _watch(folder: Folder) -> int:
-    last = None
+def _watch(folder: Folder, args: Namespace) -> int:
+    """Each change on a cleared screen; where nobody looks at a terminal, one after the other (--json: an object a line)."""
+    last, clear = None, "\x1b[2J\x1b[H" if sys.stdout.isatty() else ""
     while True:
         session, evidence = _load(folder)
         if session.last_seq != last:
-            last = session.last_seq
-            answer(["\x1b[2J\x1b[H" + "\n".join(overview(session, evidence, page=str(folder.html)))], {}, as_json=False)
+            last, html = session.last_seq, str(folder.html)
+            lines = brief(session, page=html) if args.brief else overview(session, evidence, page=html)
+            answer(clear + "\n".join(lines), _status_json(session, evidence, folder), as_json=args.json)
+            sys.stdout.flush()
         if session.status is not Status.INVESTIGATING:
             return 0
         time.sleep(WATCH_SECONDS)
