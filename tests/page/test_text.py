@@ -174,6 +174,6 @@ def test_a_long_line_that_overwrites_itself_takes_no_longer_than_another():
 
 def test_a_matrix_of_many_files_keeps_its_columns_apart_and_within_the_picture():
     before = {f"tests/test_{n}.py::test_a": Outcome.FAILED for n in range(120)}
-    drawn = strip_picture(cells(before, {}), str, before=None, after=None)
+    drawn = strip_picture(cells(before, {}, frozenset()), str, before=None, after=None)
     columns = [float(shape.d[1:].split()[0]) for shape in drawn.shapes if shape.css == "fr"]
     assert len(columns) == 120 and columns == sorted(set(columns)) and columns[-1] < WIDTH

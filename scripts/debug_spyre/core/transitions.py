@@ -64,6 +64,11 @@ class Sight:
         """What the run says of this test; MISSING where it says nothing."""
         return self._seen.get(nodeid) or Seen(nodeid)
 
+    @property
+    def outcomes(self) -> dict[str, Outcome]:
+        """The outcome of each test that the run says something of."""
+        return {nodeid: seen.outcome for nodeid, seen in self._seen.items()}
+
     def knows(self, nodeid: str) -> bool:
         """The run selected this test or shows an outcome of it."""
         return nodeid in self._known
@@ -159,11 +164,27 @@ def compare_matrix(before: Sight, after: Sight) -> MatrixChange:
     return MatrixChange(**{name: tuple(entries) for name, entries in found.items()})
 
 
+def is_new_failure(was: Outcome, now: Outcome, *, collected_before: bool) -> bool:
+    """It fails now and did not before; a test that the run before selected and told nothing of is unclear, not new."""
+    if now not in FAILING or was in FAILING:
+        return False
+    return not (was is Outcome.MISSING and collected_before)
+
+
+def new_failures(before: Evidence | None, after: Evidence | None) -> frozenset[str]:
+    """The new failures of a run against an earlier one, as the gate counts them; none where one of the two is missing."""
+    if before is None or after is None:
+        return frozenset()
+    return frozenset(compare_matrix(Sight(before), Sight(after)).new)
+
+
 def _transition(was: Seen, now: Seen, *, collected_before: bool) -> str | None:
+    if is_new_failure(was.outcome, now.outcome, collected_before=collected_before):
+        return "new"
     if now.outcome in FAILING:
         if was.outcome in FAILING:
             return "worse" if is_worse(was.failure, now.failure) else "still"
-        return "unclear" if was.outcome is Outcome.MISSING and collected_before else "new"
+        return "unclear"
     if now.outcome in NO_ANSWER:
         is_new = was.outcome is not Outcome.MISSING and was.outcome is not now.outcome
         return "vanished" if is_new else None

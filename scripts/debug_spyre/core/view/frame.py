@@ -12,7 +12,7 @@ from debug_spyre.core.evidence import Evidence, Outcome
 from debug_spyre.core.masking import MASK, mask, mask_environment, mask_words, secret_values
 from debug_spyre.core.measured import Measured
 from debug_spyre.core.session import Run, Session
-from debug_spyre.core.transitions import BADNESS
+from debug_spyre.core.transitions import Sight
 from debug_spyre.core.view.moments import Moment, Zone, zone_of
 from debug_spyre.core.view.text import Piece, clean, clip, one_line, paragraphs, pieces, quoted
 
@@ -138,12 +138,8 @@ class Frame:
 
 
 def outcomes(evidence: Evidence | None) -> dict[str, Outcome]:
-    """Outcome by node id; a test with several records keeps its worst, as the gate sees it."""
-    found: dict[str, Outcome] = {}
-    for test in evidence.tests if evidence else ():
-        if test.nodeid not in found or BADNESS.index(test.outcome) > BADNESS.index(found[test.nodeid]):
-            found[test.nodeid] = test.outcome
-    return found
+    """Outcome by node id, as the gate sees it: a test with several records keeps its worst."""
+    return Sight(evidence).outcomes if evidence else {}
 
 
 def outcome_word(outcome: Outcome | None) -> Word:

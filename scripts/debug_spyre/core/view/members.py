@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from debug_spyre.core.claim import shell_word
 from debug_spyre.core.evidence import Failure
 from debug_spyre.core.session import Run
+from debug_spyre.core.transitions import new_failures
 from debug_spyre.core.view.frame import Frame, Link, scope_words, session_link
 from debug_spyre.core.view.moments import Moment
-from debug_spyre.core.view.nodeids import Group, NodeId, groups, node_id
+from debug_spyre.core.view.nodeids import Group, NodeId, groups, natural, node_id
 from debug_spyre.core.view.pictures import Picture
 from debug_spyre.core.view.severity import severity_picture
 from debug_spyre.core.view.text import Piece, number
@@ -78,7 +79,7 @@ def cluster(frame: Frame) -> ClusterView:
     run = matrix_before(frame) or session.last_run(BASELINE)
     evidence = frame.evidence.get(run.id) if run else None
     failures = _by_id(evidence.failures if evidence else ())
-    members = {frame.say(m.nodeid): m for m in session.members}
+    members = {m.nodeid: m for m in sorted(session.members, key=lambda m: natural(m.nodeid))}
     shown = tuple(
         MemberGroup(
             g,
@@ -86,14 +87,14 @@ def cluster(frame: Frame) -> ClusterView:
                 _row(
                     frame,
                     i,
-                    members[i.whole].says(),
-                    failures.get(members[i.whole].nodeid),
-                    members[i.whole].nodeid == session.probe,
+                    members[raw].says(),
+                    failures.get(raw),
+                    raw == session.probe,
                 )
-                for i in g.ids
+                for i, raw in zip(g.ids, g.nodeids, strict=True)
             ),
         )
-        for g in groups(members)
+        for g in groups(members, frame.say)
     )
     figures = any(row.mismatched for g in shown for row in g.rows)
     scope: tuple[Piece, ...] = ()
@@ -107,7 +108,7 @@ def cluster(frame: Frame) -> ClusterView:
         scope=scope,
         groups=shown,
         figures=figures,
-        plain=tuple(shell_word(i) for i in members) if 0 < len(members) <= MOST_PLAIN else (),
+        plain=tuple(shell_word(frame.say(i)) for i in members) if 0 < len(members) <= MOST_PLAIN else (),
         gone=tuple(_gone(frame, d.nodeid, d.reason, d.moved_to, d.at) for d in session.departed),
         folded=len((session.cluster or {}).get("folded") or ()),
         hidden=tuple(frame.say(h) for h in (session.cluster or {}).get("hidden") or ()),
@@ -179,7 +180,8 @@ def _severity(frame: Frame, failures: dict[str, Failure], run: Run | None) -> Pi
     measure = frame.measured.after_matrix
     after = measure.run if measure and run.name == FULL_MATRIX else None
     evidence = frame.evidence.get(after.id) if after else None
-    fresh = [f for f in evidence.failures if f.nodeid not in failures] if evidence else []
+    new = new_failures(frame.evidence.get(run.id), evidence)
+    fresh = [f for f in evidence.failures if f.nodeid in new] if evidence else []
     later = frame.run_link(after.id) if after else None
     return severity_picture(
         (f for n, f in failures.items() if n in members),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+_NUMBER = re.compile(r"([0-9]+)(?:\.([0-9]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +21,16 @@ class NodeId:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The ids of one file::function; `prefix` + the parameters of an id is the whole id."""
+    """The ids of one file::function; `prefix` + the parameters of an id is the whole id.
+
+    `ids` are as they are shown, `nodeids` the same as the run gave them: two of these may look alike when masked.
+    """
 
     prefix: str
     path: tuple[str, ...]
     function: str
     ids: tuple[NodeId, ...]
+    nodeids: tuple[str, ...]
 
 
 def split(nodeid: str) -> tuple[str, str, str]:
@@ -57,16 +64,29 @@ def node_id(nodeid: str) -> NodeId:
     return NodeId(nodeid, path_parts(path), function, ((params, False),) if params else ())
 
 
-def groups(nodeids: Iterable[str]) -> tuple[Group, ...]:
-    """The ids grouped by file::function, in the order of their first appearance."""
-    found: dict[str, list[str]] = {}
+def natural(nodeid: str) -> tuple[tuple[object, ...], str]:
+    """A key by which numbers in ids sort as numbers: 64 before 128, 0.25 before 0.5."""
+    parts: list[object] = []
+    end = 0
+    for match in _NUMBER.finditer(nodeid):
+        whole = match[1].lstrip("0")  # compared by length, then as text: no number is too long
+        parts += [nodeid[end : match.start()], (len(whole), whole, match[2] or "")]
+        end = match.end()
+    return (*parts, nodeid[end:]), nodeid
+
+
+def groups(nodeids: Iterable[str], say: Callable[[str], str] = str) -> tuple[Group, ...]:
+    """The ids grouped by file::function as `say` shows them, in the order of their first appearance."""
+    found: dict[str, list[tuple[str, str]]] = {}
     for nodeid in nodeids:
-        path, function, _ = split(nodeid)
-        found.setdefault(path + function, []).append(nodeid)
-    return tuple(_group(prefix, ids) for prefix, ids in found.items())
+        shown = say(nodeid)
+        path, function, _ = split(shown)
+        found.setdefault(path + function, []).append((shown, nodeid))
+    return tuple(_group(prefix, pairs) for prefix, pairs in found.items())
 
 
-def _group(prefix: str, ids: list[str]) -> Group:
+def _group(prefix: str, pairs: list[tuple[str, str]]) -> Group:
+    ids = [shown for shown, _ in pairs]
     path, function, _ = split(ids[0])
     params = [split(nodeid)[2] for nodeid in ids]
     shown = _tell_apart(params)
@@ -76,6 +96,7 @@ def _group(prefix: str, ids: list[str]) -> Group:
         parts,
         function,
         tuple(NodeId(nodeid, parts, function, pieces) for nodeid, pieces in zip(ids, shown, strict=True)),
+        tuple(nodeid for _, nodeid in pairs),
     )
 
 

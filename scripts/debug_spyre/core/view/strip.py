@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from debug_spyre.core.evidence import Outcome
@@ -25,17 +25,13 @@ class Cell:
     nodeid: str
     before: Outcome | None
     after: Outcome | None
-
-    @property
-    def is_new(self) -> bool:
-        """It did not fail before and fails now."""
-        return self.after in FAILING and self.before is not None and self.before not in FAILING
+    is_new: bool = False  # it did not fail before and fails now
 
 
-def cells(before: Mapping[str, Outcome], after: Mapping[str, Outcome]) -> tuple[Cell, ...]:
-    """One cell a test: the order of the run before, then what only the run after has."""
+def cells(before: Mapping[str, Outcome], after: Mapping[str, Outcome], new: frozenset[str]) -> tuple[Cell, ...]:
+    """One cell a test: the order of the run before, then what only the run after has. `new`: its new failures."""
     order = [*before, *(nodeid for nodeid in after if nodeid not in before)]
-    return tuple(Cell(nodeid, before.get(nodeid), after.get(nodeid)) for nodeid in order)
+    return tuple(Cell(nodeid, before.get(nodeid), after.get(nodeid), nodeid in new) for nodeid in order)
 
 
 def strip_picture(
@@ -49,7 +45,7 @@ def strip_picture(
     """One strip up to 120 tests, one a file up to 1,000; None beyond that: counts a function say more."""
     if not seen or len(seen) > MOST_CELLS:
         return None
-    tests = [Cell(say(cell.nodeid), cell.before, cell.after) for cell in seen]
+    tests = [replace(cell, nodeid=say(cell.nodeid)) for cell in seen]
     files = _by_file(tests)
     rows = [files] if len(tests) <= ONE_STRIP else [[item] for item in files]
     rows_after = after is not None

@@ -10,12 +10,12 @@ from typing import Any
 from debug_spyre.core.evidence import Evidence, Outcome
 from debug_spyre.core.measured import Measure
 from debug_spyre.core.session import Run
-from debug_spyre.core.transitions import FAILING
+from debug_spyre.core.transitions import FAILING, new_failures
 from debug_spyre.core.view.frame import Frame, Link, Word, outcome_word, outcomes
 from debug_spyre.core.view.gate_view import Condition, conditions_words, gate_conditions, matrix_words
 from debug_spyre.core.view.members import failure_words
 from debug_spyre.core.view.moments import Moment
-from debug_spyre.core.view.nodeids import Group, NodeId, groups, path_parts, split
+from debug_spyre.core.view.nodeids import Group, NodeId, groups, natural, path_parts, split
 from debug_spyre.core.view.pictures import Picture
 from debug_spyre.core.view.strip import Cell, cells, strip_picture
 from debug_spyre.core.view.text import Piece
@@ -82,7 +82,7 @@ def validation(frame: Frame) -> ValidationView:
     columns = _columns(frame)
     seen = [outcomes(frame.evidence.get(run.id)) if run else None for run in columns]
     before, after = seen[2] or {}, seen[3] or {}
-    matrix = cells(before, after) if before or after else ()
+    matrix = cells(before, after, new_failures(*(frame.evidence.get(run.id) if run else None for run in columns[2:])))
     new = [cell for cell in matrix if cell.is_new]
     gate = str(record.gate.get("gate", "unknown")) if record else "to come"
     functions, more = _functions(frame, matrix)
@@ -147,10 +147,10 @@ def _members(frame: Frame, seen: list[dict[str, Outcome] | None]) -> tuple[LineG
     for row in session.validation.rows if session.validation else ():
         if isinstance(row.get("nodeid"), str):
             recorded[row["nodeid"]] = row
-    raw = {frame.say(m.nodeid): m.nodeid for m in session.members}
     found = []
-    for group in groups(raw):
-        lines = tuple(_line(frame, i, raw[i.whole], seen, recorded.get(raw[i.whole], {})) for i in group.ids)
+    for group in groups(sorted((m.nodeid for m in session.members), key=natural), frame.say):
+        pairs = zip(group.ids, group.nodeids, strict=True)
+        lines = tuple(_line(frame, i, raw, seen, recorded.get(raw, {})) for i, raw in pairs)
         found.append(LineGroup(group, lines))
     return tuple(found)
 
@@ -191,18 +191,18 @@ def _new(frame: Frame, new: list[Cell], after: Run | None) -> tuple[LineGroup, .
             said = f"{failure.mismatched:,} / {failure.total:,} mismatched"
         else:
             said = failure_words(frame, failure, 120)
-        words.setdefault(frame.say(failure.nodeid), said)
-    by_id = {frame.say(cell.nodeid): cell for cell in new}
+        words.setdefault(failure.nodeid, said)
+    by_id = {cell.nodeid: cell for cell in new}
     found = []
-    for group in groups(by_id):
+    for group in groups(by_id, frame.say):
         lines = tuple(
             MemberLine(
                 i,
                 False,
-                (outcome_word(by_id[i.whole].before), outcome_word(by_id[i.whole].after)),
-                words.get(i.whole, ""),
+                (outcome_word(by_id[raw].before), outcome_word(by_id[raw].after)),
+                words.get(raw, ""),
             )
-            for i in group.ids
+            for i, raw in zip(group.ids, group.nodeids, strict=True)
         )
         found.append(LineGroup(group, lines))
     return tuple(found)
