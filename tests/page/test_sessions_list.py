@@ -1,4 +1,4 @@
-"""The list of sessions, and prune: only old closed sessions go, and nothing else."""
+"""The list of sessions, and prune: only old closed sessions and runs of no session go, and nothing else."""
 
 import json
 import os
@@ -159,6 +159,126 @@ def test_prune_removes_old_closed_sessions_and_nothing_else(logs, capsys):
     assert (logs / "debug-20260730-141205-wide.html").exists() and (logs / "debug-20260730-141205-wide").is_dir()
     assert all(path.exists() for path in keep) and (outside / "journal.jsonl").exists()
     assert "debug-20260729" not in (logs / "index.html").read_text()
+
+
+# -- triages and probes of limits
+
+
+@pytest.fixture
+def triages(logs):
+    """Makes a triage of so many days ago, whose files have 1000 bytes each."""
+
+    def make(name, days, *, files=("full-matrix.txt", "runs/r1/job.json", "triage.json")):
+        folder = logs / "triage" / name if name != "limits" else logs / name
+        for file in files:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_bytes(b"x" * 1000)
+            os.utime(folder / file, (time.time() - days * 86400,) * 2)
+        return folder
+
+    return make
+
+
+def prune(capsys, *words):
+    capsys.readouterr()
+    assert cli.main(["prune", "--json", *words]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def open_on(logs, triage, *, closed=False):
+    """A session that was opened on the triage: its run's output by hard link, its path as the source."""
+    folder = logs / "debug-20260801-101010-opened"
+    folder.mkdir()
+    lines = [
+        {"kind": "session_opened", "stem": folder.name, "slug": "opened", "symptom": "s", "members": [],
+         "checkout": "/c", "source": str(triage)},
+    ]  # fmt: skip
+    lines += [{"kind": "session_closed", "status": "resolved"}] if closed else []
+    head = {"v": 1, "at": "2026-08-01T10:10:10.000Z", "by": "t"}
+    text = "".join(json.dumps({**head, "seq": n, **line}) + "\n" for n, line in enumerate(lines, start=1))
+    (folder / "journal.jsonl").write_text(text)
+    os.link(triage / "full-matrix.txt", folder / "full-matrix.txt")
+    return folder
+
+
+def test_prune_takes_old_triages_and_probes_of_limits_and_says_their_bytes(logs, triages, capsys):
+    old, young = triages("20260601-101010-ab12", 40), triages("20260701-101010-cd34", 3)
+    mine, probes = triages("by hand", 40), triages("limits", 40, files=("journal.jsonl", "r1.txt", "runs/r1/job.json"))
+    (logs / "limits.json").write_text("{}")
+    elsewhere = logs.parent / "elsewhere"
+    elsewhere.mkdir()
+    link = logs / "triage/20260601-101010-ef56"
+    link.symlink_to(elsewhere)
+    said = prune(capsys, "--older", "30", "--dry-run")
+    assert [(r["folder"], r["days"], r["bytes"]) for r in said["runs"]] == [
+        ("triage/20260601-101010-ab12", 40, 3000),
+        ("limits", 40, 3000),
+    ]
+    assert old.is_dir() and probes.is_dir()
+    done = prune(capsys, "--older", "30")
+    assert done["runs"] == said["runs"]
+    assert done["bytes"] == said["bytes"] >= 6000
+    assert not old.exists() and not probes.exists()
+    assert young.is_dir() and mine.is_dir() and elsewhere.is_dir() and link.is_symlink()
+    assert (logs / "limits.json").is_file()  # the answers are kept
+    assert prune(capsys, "--older", "30")["runs"] == []
+
+
+def test_prune_says_in_words_what_it_removed(logs, triages, capsys):
+    triages("20260601-101010-ab12", 40)
+    assert cli.main(["prune", "--older", "30", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "would remove triage/20260601-101010-ab12  silent 40 days, 3 kB" in said
+    assert "1 folder of runs, " in said.splitlines()[-1] and " bytes; " in said.splitlines()[-1]
+
+
+def test_a_triage_stays_while_a_session_that_was_opened_on_it_is_open(logs, triages, capsys):
+    old = triages("20260601-101010-ab12", 40)
+    session = open_on(logs, old)
+    assert prune(capsys, "--older", "30")["runs"] == []
+    with (session / "journal.jsonl").open("a") as stream:  # who refers to what is not known any more
+        stream.write("not json\n")
+    assert prune(capsys, "--older", "30")["runs"] == []
+    assert old.is_dir()
+
+
+def test_what_a_closed_session_shares_by_hard_link_is_no_gain_while_it_stays(logs, triages, capsys):
+    old = triages("20260601-101010-ab12", 40)
+    session = open_on(logs, old, closed=True)
+    young = (time.time() - 86400,) * 2
+    text = (session / "journal.jsonl").read_text().replace("2026-08-01", time.strftime("%Y-%m-%d"))
+    (session / "journal.jsonl").write_text(text)
+    os.utime(session / "journal.jsonl", young)
+    before = prune(capsys, "--older", "30", "--dry-run")
+    (found,) = before["runs"]
+    shared = before["bytes"]
+    assert found["bytes"] == 3000
+    os.unlink(session / "full-matrix.txt")
+    assert prune(capsys, "--older", "30", "--dry-run")["bytes"] == shared + 1000
+
+
+def test_what_goes_with_all_its_names_is_counted_once(logs, triages, capsys):
+    old = triages("20260601-101010-ab12", 40)
+    alone = prune(capsys, "--older", "0", "--dry-run")["bytes"]
+    session = open_on(logs, old, closed=True)
+    whole = alone + (session / "journal.jsonl").stat().st_size
+    done = prune(capsys, "--older", "0")
+    assert (done["bytes"], old.exists(), session.exists()) == (whole, False, False)
+
+
+@pytest.mark.parametrize("name", ["20260601-101010-ab12", "limits"])
+def test_a_run_that_goes_on_keeps_its_folder(logs, triages, capsys, name):
+    """Its supervisor holds the lock of job.json, however old its last word is."""
+    folder = triages(name, 40)
+    code = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(1, flush=True); input()"
+    argv = [sys.executable, "-c", code, str(folder / "runs/r1/job.json")]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as minding:
+        minding.stdout.readline()
+        assert prune(capsys, "--older", "0")["runs"] == []
+        assert (folder / "full-matrix.txt").is_file()
+        minding.communicate(b"\n")
+    assert len(prune(capsys, "--older", "0")["runs"]) == 1
+    assert not folder.exists()
 
 
 def test_prune_spares_what_is_young(logs, capsys):

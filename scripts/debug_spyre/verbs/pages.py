@@ -1,4 +1,4 @@
-"""render, index, prune: the pages of sessions, and the removal of old closed ones."""
+"""render, index, prune: the pages of sessions, and the removal of what is old."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from debug_spyre.edge.workspace import find_checkout, logs_folder, session_folde
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, the_session
 from debug_spyre.verbs.verb import Verb
+
+_SPARED = "what an open session needs, and runs under way, are never removed"
 
 
 def _render_arguments(parser: ArgumentParser) -> None:
@@ -51,7 +53,10 @@ def _index(args: Namespace) -> int:
 
 def _prune_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--older", metavar="DAYS", required=True, help="closed sessions without an event for so many days"
+        "--older",
+        metavar="DAYS",
+        required=True,
+        help="closed sessions, triages and probes of limits in which nothing happened for so many days",
     )
     parser.add_argument("--dry-run", action="store_true", help="name them, remove nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -60,19 +65,21 @@ def _prune_arguments(parser: ArgumentParser) -> None:
 def _prune(args: Namespace) -> int:
     days = _days(args.older)
     logs = logs_folder(find_checkout())
-    found = pruning.old_sessions(logs, days=days)
-    removed = [] if args.dry_run else [item for item in found if pruning.remove(item)]
-    done = found if args.dry_run else removed
-    if removed:
+    done = pruning.prune(logs, days=days, dry_run=args.dry_run)
+    if done.sessions and not args.dry_run:
         page.render_index(logs)
     word = "would remove" if args.dry_run else "removed"
-    lines = [f"{word} {item.folder.stem}  {item.status}, silent {item.days} days, {size(item.octets)}" for item in done]
-    freed = sum(item.octets for item in done)
-    lines.append(f"{word} {count(len(done), 'closed session')}, {size(freed)}; sessions under work are never removed")
+    lines = [f"{word} {i.folder.stem}  {i.status}, silent {i.days} days, {size(i.octets)}" for i in done.sessions]
+    lines += [f"{word} {i.name}  silent {i.days} days, {size(i.octets)}" for i in done.runs]
+    others = f" and {count(len(done.runs), 'folder')} of runs" if done.runs else ""
+    lines.append(f"{word} {count(len(done.sessions), 'closed session')}{others}, {done.octets:,} bytes; {_SPARED}")
     data = {
         "dry_run": args.dry_run,
-        "sessions": [{"stem": i.folder.stem, "status": i.status, "days": i.days, "bytes": i.octets} for i in done],
-        "bytes": freed,
+        "sessions": [
+            {"stem": i.folder.stem, "status": i.status, "days": i.days, "bytes": i.octets} for i in done.sessions
+        ],
+        "runs": [{"folder": i.name, "days": i.days, "bytes": i.octets} for i in done.runs],
+        "bytes": done.octets,
     }
     answer(lines, data, as_json=args.json)
     return 0
