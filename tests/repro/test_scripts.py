@@ -255,6 +255,11 @@ def test_simpler_forms_are_contiguous_native_and_of_fewer_arguments_and_dimensio
     native = dict(simplifications(Program(call)))["float16"].call
     assert {t.dtype for t in native.tensors()} == {"float16"}
     assert not simplifications(Program(Call("aten.exp.default", (Tensor((3,)),))))
+    index = Call("aten.neg.default", (Tensor((3,), "int64", low=-4, high=9),))
+    assert [text for text, _ in simplifications(Program(index))] == ["integers 0", "integers below 2"]
+    below_two = dict(simplifications(Program(index)))["integers below 2"]
+    assert [text for text, _ in simplifications(below_two)] == ["integers 0"]
+    assert not simplifications(dict(simplifications(Program(index)))["integers 0"])
 
 
 def test_other_values_are_tried_where_random_ones_hide_the_fault():

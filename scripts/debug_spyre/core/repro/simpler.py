@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from debug_spyre.core.repro.call import Call, Program, Tensor, Word
 from debug_spyre.core.repro.writing import by_seed
@@ -54,8 +55,13 @@ def _types(call: Call) -> Iterator[tuple[str, Call]]:
         yield NATIVE, _retyped(call, lambda t: t.is_float, NATIVE)
     if any(_is_integer(t) and t.dtype != "int64" for t in call.tensors()):
         yield "int64", _retyped(call, _is_integer, "int64")
-    if any(_is_integer(t) and t.fill != "file" and (t.low, t.high) not in {(0, 1), (0, 2)} for t in call.tensors()):
-        yield "integers below 2", call.map_tensors(lambda t: replace(t, low=0, high=2) if _is_integer(t) else t)
+    for text, high in (("integers 0", 1), ("integers below 2", 2)):
+        if any(_is_integer(t) and t.fill != "file" and not 0 <= t.low < t.high <= high for t in call.tensors()):
+            yield text, call.map_tensors(partial(_bounded, high))
+
+
+def _bounded(high: int, tensor: Tensor) -> Tensor:
+    return replace(tensor, low=0, high=high) if _is_integer(tensor) else tensor
 
 
 def _is_integer(tensor: Tensor) -> bool:
