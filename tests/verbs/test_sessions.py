@@ -220,6 +220,61 @@ def test_two_logs_of_one_name_are_both_kept(ds, tmp_path):
     assert all(p.stat().st_mode & 0o777 == 0o600 for p in folder.glob("source-*"))
 
 
+RULE = """
+[[rule]]
+id = "no-kernel"
+stage = "environment"
+reason = "the kernels were not built"
+pattern = "no kernel"
+"""
+
+
+def two_causes(tmp_path):
+    """A log and a rules file; the rule makes the first cluster the last one."""
+    log, rules = tmp_path / "ci log.txt", tmp_path / "my rules.toml"
+    head = "=========================== short test summary info ============================\n"
+    rows = [(f"b[{n}]", "ValueError: handshake lost in step seven") for n in (64, 128)]
+    rows += [(f"b[{n}]", "OSError: handshake late, peer gone") for n in (256, 512)]
+    rows += [(f"c[{n}]", "RuntimeError: no kernel") for n in (64, 128, 256)]
+    log.write_text(
+        head + "".join(f"FAILED tests/test_a.py::test_{n} - {m}\n" for n, m in rows) + "==== 7 failed ====\n"
+    )
+    rules.write_text(RULE)
+    return log, rules
+
+
+def test_a_cluster_of_a_log_is_the_one_that_triage_numbered(ds, checkout, tmp_path):
+    log, rules = two_causes(tmp_path)
+    names = '@pytest.mark.parametrize("hidden", [64, 128, 256, 512])\ndef test_{}(hidden): pass\n'
+    (checkout / "tests/test_a.py").write_text("import pytest\n" + names.format("b") + names.format("c"))
+    with_rules = ds.json("triage", "--from", log, "--rules", rules)["clusters"]
+    without = ds.json("triage", "--from", log)["clusters"]
+    assert len(without) == len(with_rules) == 3
+    assert with_rules[0]["nodeids"] != without[0]["nodeids"] == with_rules[2]["nodeids"]
+    for cluster in with_rules:
+        opened = ds.json("open", f"same-{cluster['id']}", "--cluster", cluster["id"], "--from", log, "--rules", rules)
+        status = ds.json("status", "--session", opened["session"])
+        assert sorted(m["nodeid"] for m in status["members"]) == sorted(cluster["nodeids"])
+        journal = (Path(opened["folder"]) / "journal.jsonl").read_text().splitlines()[0]
+        told = json.loads(journal)["cluster"]
+        assert told["separators"] == cluster["separators"] and told["signature"] == cluster["signature"]
+    assert any(s["parameter"] == "hidden" for c in with_rules for s in c["separators"])
+
+
+def test_the_next_command_of_a_triage_opens_what_it_numbered(ds, tmp_path):
+    log, rules = two_causes(tmp_path)
+    said = ds("triage", "--from", log, "--rules", rules).stdout
+    words = next(line for line in said.splitlines() if "debug-spyre open" in line).partition("debug-spyre ")[2]
+    assert shlex.split(words)[-2:] == ["--rules", str(rules)]
+    assert ds(*shlex.split(words)).stdout.startswith("log: ")
+    refused = ds("open", "x", "--from", log, "--rules", rules, status=64).stderr
+    assert shlex.quote(str(rules)) in refused.splitlines()[-1]
+
+
+def test_rules_without_logs_are_refused(ds):
+    assert "--from" in ds("open", "slug", "--members", NODE, "--rules", "x.toml", status=64).stderr
+
+
 def test_an_opening_that_fails_leaves_nothing(ds, checkout, tmp_path):
     log = tmp_path / "ci.log"
     head = "=========================== short test summary info ============================\n"

@@ -33,6 +33,7 @@ def _open_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--cluster", metavar="K", help="cluster of the last triage: c2, 2 or its slug")
     parser.add_argument("--triage", metavar="NAME", help="another triage than the last one")
     parser.add_argument("--from", dest="logs", nargs="+", metavar="FILE", help="logs made elsewhere")
+    parser.add_argument("--rules", metavar="FILE", help="--from: the rules that triage was given")
     parser.add_argument("--members", nargs="+", metavar="NODEID", help="failing node ids, when there is no triage")
     parser.add_argument("--matrix", nargs="+", metavar="ARG", help="pytest words of the wider selection")
     parser.add_argument("--falls-back", metavar="OP", help="the members fail by falling back on this op")
@@ -74,6 +75,8 @@ def _plan(args: Namespace, logs: Path, checkout: Path) -> opening.Opening:
     if len(said) > 1 or (args.members and args.cluster):
         one = " and ".join(said) if len(said) > 1 else "--members and --cluster"
         raise UsageError(f"{one} each say which tests: one of them", next="debug-spyre open SLUG --members NODEID ...")
+    if args.rules and not args.logs:
+        raise UsageError("--rules says how logs are read", next=f"debug-spyre open --from FILE --rules {args.rules}")
     if args.members:
         return _plan_from_members(args)
     if args.logs:
@@ -91,7 +94,7 @@ def _plan(args: Namespace, logs: Path, checkout: Path) -> opening.Opening:
     )
 
 
-def _by_slug(clusters: list[dict[str, Any]], slug: str) -> dict[str, Any]:
+def _by_slug(clusters: list[dict[str, Any]], slug: str, source: str = "") -> dict[str, Any]:
     for cluster in clusters:
         if cluster["slug"] == slug:
             return cluster
@@ -99,7 +102,9 @@ def _by_slug(clusters: list[dict[str, Any]], slug: str) -> dict[str, Any]:
         return clusters[0]
     listed = tuple(f"  {c['id']}  {c['slug']}  ({len(c['nodeids'])} tests)" for c in clusters)
     raise UsageError(
-        "which cluster? one session works on one cluster", details=listed, next=f"debug-spyre open {slug} --cluster c1"
+        "which cluster? one session works on one cluster",
+        details=listed,
+        next=f"debug-spyre open {slug} --cluster c1 {source}".rstrip(),
     )
 
 
@@ -134,22 +139,23 @@ def _plan_from_members(args: Namespace) -> opening.Opening:
 
 
 def _plan_from_logs(args: Namespace, checkout: Path) -> opening.Opening:
-    from debug_spyre.core.triage.grouping import group
-    from debug_spyre.edge.logs_reader import read_logs
+    from debug_spyre.edge.log_triage import triage_logs
+    from debug_spyre.edge.rules_file import all_rules
 
-    paths = tuple(Path(p) for p in args.logs)
-    evidence = read_logs(paths, checkout=checkout)
-    clusters = [_cluster_json(c) for c in group(evidence)]
+    paths, rules = tuple(Path(p) for p in args.logs), all_rules(Path(args.rules) if args.rules else None)
+    clusters = [_cluster_json(c) for c in triage_logs(paths, checkout=checkout, rules=rules).clusters]
+    source = shlex.join(["--from", *args.logs, *(["--rules", args.rules] if args.rules else [])])
+    triage = f"debug-spyre triage {source}"
     if not clusters:
-        raise BadInputError("these logs show no failure", next=f"debug-spyre triage --from {args.logs[0]}")
+        raise BadInputError("these logs show no failure", next=triage)
     wanted = args.cluster or ("c1" if len(clusters) == 1 else None)
     cluster = (
         next((c for c in clusters if wanted in (c["id"], c["id"].removeprefix("c"), c["slug"])), None)
         if wanted
-        else _by_slug(clusters, args.slug or "SLUG")
+        else _by_slug(clusters, args.slug or "SLUG", source)
     )
     if cluster is None:
-        raise UsageError(f"there is no cluster {wanted!r}", next=f"debug-spyre triage --from {args.logs[0]}")
+        raise UsageError(f"there is no cluster {wanted!r}", next=triage)
     return _plan_from_cluster(
         args,
         cluster,

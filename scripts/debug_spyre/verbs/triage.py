@@ -12,14 +12,12 @@ from typing import Any
 from debug_spyre.core.errors import EnvironmentTroubleError, Exit, UsageError
 from debug_spyre.core.evidence import Evidence, Triage
 from debug_spyre.core.triage.forms import triage_to_json
-from debug_spyre.core.triage.grouping import group
 from debug_spyre.core.triage.markdown import markdown
 from debug_spyre.core.triage.trend import trend
 from debug_spyre.core.triage.words import say
 from debug_spyre.core.words import RunStatus
 from debug_spyre.edge.earlier import earlier_clusters
-from debug_spyre.edge.logs_reader import read_logs
-from debug_spyre.edge.parameter_sources import parameter_names
+from debug_spyre.edge.log_triage import grouped, triage_logs
 from debug_spyre.edge.rules_file import all_rules
 from debug_spyre.edge.workspace import find_checkout, slugify
 from debug_spyre.verbs.answer import answer, warn
@@ -56,10 +54,9 @@ def _triage(args: Namespace) -> int:
     if not args.logs:
         return _run(args, rules)
     checkout = _checkout()
-    evidence = read_logs([Path(p) for p in args.logs], checkout=checkout, rules=rules)
-    triage = _compared(_grouped(evidence, checkout), args, rules)
-    logs = shlex.join(args.logs)
-    _answer(args, triage, next_command=_open_command(triage, f" --from {logs}"), more={})
+    triage = _compared(triage_logs([Path(p) for p in args.logs], checkout=checkout, rules=rules), args, rules)
+    source = ["--from", *args.logs, *(["--rules", args.rules] if args.rules else [])]
+    _answer(args, triage, next_command=_open_command(triage, f" {shlex.join(source)}"), more={})
     return int(Exit.YES)
 
 
@@ -81,7 +78,7 @@ def _run(args: Namespace, rules: Sequence[Any]) -> int:
         return int(Exit.RUNNING)
     evidence = record.evidence or Evidence(sources=(str(record.output),), counts=None, complete=False)
     evidence = replace(evidence, warnings=tuple(dict.fromkeys((*evidence.warnings, *record.warnings))))
-    triage = _compared(_grouped(evidence, _checkout()), args, rules)
+    triage = _compared(grouped(evidence, _checkout()), args, rules)
     kept = matrix_run.keep(matrix, triage)
     _answer(
         args,
@@ -95,11 +92,6 @@ def _run(args: Namespace, rules: Sequence[Any]) -> int:
         },
     )
     return _status(record.exit_status(), triage)
-
-
-def _grouped(evidence: Evidence, checkout: Path | None) -> Triage:
-    names = parameter_names((f.nodeid for f in evidence.failures), checkout)
-    return Triage(evidence, group(evidence, names=names))
 
 
 def _status(status: int, triage: Triage) -> int:
