@@ -236,9 +236,11 @@ def two_causes(tmp_path):
     rows = [(f"b[{n}]", "ValueError: handshake lost in step seven") for n in (64, 128)]
     rows += [(f"b[{n}]", "OSError: handshake late, peer gone") for n in (256, 512)]
     rows += [(f"c[{n}]", "RuntimeError: no kernel") for n in (64, 128, 256)]
-    log.write_text(
-        head + "".join(f"FAILED tests/test_a.py::test_{n} - {m}\n" for n, m in rows) + "==== 7 failed ====\n"
-    )
+    seen = "".join(f"tests/test_a.py::test_{n} FAILED\n" for n, _ in rows)
+    seen += "".join(f"tests/test_a.py::test_{f}[{n}] PASSED\n" for f in "bc" for n in (1, 2, 4, 8, 16, 32))
+    failed = "".join(f"FAILED tests/test_a.py::test_{n} - {m}\n" for n, m in rows)
+    starts = "============================= test session starts ==============================\n"
+    log.write_text(f"{starts}{seen}{head}{failed}==== 7 failed, 12 passed in 1.00s ====\n")
     rules.write_text(RULE)
     return log, rules
 
