@@ -111,6 +111,23 @@ def test_a_caller_that_may_not_wait_gets_79_and_the_same_call_goes_on(card, ds, 
     assert "VERIFIED" in done.stdout
 
 
+def test_kept_answers_are_taken_up_on_the_same_backend_only_and_proofs_never(card, session, monkeypatch):
+    card("")
+    checkout, folder = session
+    trials = Trials(folder, checkout, runs=9, seconds=99)
+    trials.answers |= {"a": {"exit": 0}, "proof-x-0": {"exit": 0, "run": "r1"}, "control-x": {"exit": 3, "run": "r2"}}
+    trials.forget_proofs()
+    again = Trials(folder, checkout, runs=9, seconds=99)
+    again.load()
+    assert again.answers == {"a": {"exit": 0}}
+    monkeypatch.setattr("debug_spyre.edge.trials.backend_fingerprint", lambda _packages: "another build")
+    other = Trials(folder, checkout, runs=9, seconds=99)
+    other.load()
+    assert other.answers == {}
+    trials.store.write_text("[]")
+    other.load()
+
+
 def test_a_fault_that_went_away_is_no_longer_reproduced(card, ds):
     words = ("repro", "--op", "aten.mean.dim", "f16[4,100]", "[-1]", "True", "--times", "1", "--no-shrink")
     card("partial_reduction:op=mean:width=70")

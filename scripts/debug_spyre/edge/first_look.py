@@ -31,7 +31,6 @@ class FirstLook:
     trials: Trials
     original: Fingerprint | None
     why_not: str = "the call alone does not show the fault"
-    seen: Fingerprint | None = None
 
     def look(self, call: Call, prelude: tuple[Call, ...]) -> Shown | None:
         """How the fault shows, or None (then `why_not` says what was seen instead)."""
@@ -84,7 +83,6 @@ class FirstLook:
         found = of_answer(answer)
         if found is None:
             return None
-        self.seen = found
         if self.original is not None:
             same, why = agree(self.original, found)
             if not same:

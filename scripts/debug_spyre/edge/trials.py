@@ -13,6 +13,7 @@ from typing import Any
 
 from debug_spyre.core.errors import DebugSpyreError, EnvironmentTroubleError, Exit
 from debug_spyre.edge.files import make_folder, write_atomically
+from debug_spyre.edge.fingerprint import backend_fingerprint
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.jobs import JobSpec, RunRecord, run_job
 from debug_spyre.edge.workspace import Folder
@@ -21,6 +22,7 @@ WORKER = Path(__file__).resolve().parents[1] / "inside" / "debug_spyre_trial.py"
 BATCH_SECONDS = 300.0
 MOST_ISOLATED = 24  # scripts a job, each with torch to import
 ISOLATED_SECONDS = 20.0
+PROOFS = ("proof-", "control-")  # keys of fresh processes
 
 
 class BudgetSpentError(DebugSpyreError):
@@ -61,14 +63,23 @@ class Trials:
         self.answers.clear()
         self.store.unlink(missing_ok=True)
 
+    def forget_proofs(self) -> None:
+        """The search may go on, but what was proved is proved anew with what it then finds."""
+        self.answers = {key: found for key, found in self.answers.items() if not key.startswith(PROOFS)}
+        self._save()
+
     def load(self) -> None:
-        """Take up the answers of a search that was not finished."""
+        """Take up the answers of a search that was not finished, if this is still the backend that gave them."""
         try:
             kept = json.loads(self.store.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            if kept["backend"] == self._backend():
+                self.answers.update(kept["answers"])
+        except (OSError, ValueError, KeyError, TypeError):
             return
-        if isinstance(kept, dict):
-            self.answers.update(kept)
+
+    def _backend(self) -> str | None:
+        packages = choose(self.checkout).packages
+        return backend_fingerprint(packages) if packages else None
 
     def evaluate(self, texts: Sequence[str], *, isolated: bool = False) -> list[dict[str, Any]]:
         """One answer a script, in order; a script that killed its process is answered with `crash`.
@@ -187,7 +198,7 @@ class Trials:
 
     def _save(self) -> None:
         make_folder(self.store.parent)
-        write_atomically(self.store, json.dumps(self.answers))
+        write_atomically(self.store, json.dumps({"backend": self._backend(), "answers": self.answers}))
 
 
 def _key(text: str, *, isolated: bool = False) -> str:

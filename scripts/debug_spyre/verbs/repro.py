@@ -152,7 +152,9 @@ def _report(
     lines += [f"  {text}" for text in search.thresholds]
     lines += [f"tier {p.tier} did not do: {_why(p)}" for p in search.proofs if p is not best]
     lines += [f"note: {text}" for text in search.notes]
-    if not search.spent:
+    if search.spent:
+        search.prover.trials.forget_proofs()
+    else:
         search.prover.trials.forget()
     record = search.prover.record(search.proofs, fingerprint, lines, search.steps)
     html = after_change(folder)
