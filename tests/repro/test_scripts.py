@@ -254,6 +254,9 @@ def test_simpler_forms_are_contiguous_native_and_of_fewer_arguments_and_dimensio
     assert {"contiguous inputs", "float16", "without x=", "without tensor 0 of the list", "one dimension less"} <= texts
     native = dict(simplifications(Program(call)))["float16"].call
     assert {t.dtype for t in native.tensors()} == {"float16"}
+    tight = Program(Call("aten.exp.default", (Tensor((3,), "float32"),), rtol=1e-4, scale_tol=1e-5))
+    rounded = dict(simplifications(tight))["float16"].call  # else its ordinary rounding would pass for the fault
+    assert rounded.rtol >= 2**-7 and rounded.scale_tol >= 2**-7
     assert not simplifications(Program(Call("aten.exp.default", (Tensor((3,)),))))
     index = Call("aten.neg.default", (Tensor((3,), "int64", low=-4, high=9),))
     assert [text for text, _ in simplifications(Program(index))] == ["integers 0", "integers below 2"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,6 @@ class Proof:
     why: str
     lines: int
     thresholds: tuple[str, ...] = ()
-    details: dict[str, Any] = field(default_factory=dict)
 
     @property
     def is_verified(self) -> bool:

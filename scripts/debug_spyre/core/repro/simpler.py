@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from debug_spyre.core.repro.call import Call, Program, Tensor, Word
+from debug_spyre.core.repro.call import RTOL, SCALE_TOL, Call, Program, Tensor, Word
 from debug_spyre.core.repro.writing import by_seed
 
 NATIVE = "float16"  # the type that the card computes in (torch-spyre, 2026)
@@ -50,9 +50,10 @@ def _plain(tensor: Tensor) -> Tensor:
 
 
 def _types(call: Call) -> Iterator[tuple[str, Call]]:
-    """The native float type in place of others, torch's ordinary integer in place of others."""
+    """The native float type in place of others, with room for its rounding; torch's ordinary integer in place of others."""
     if any(t.is_float and t.dtype != NATIVE for t in call.tensors()):
-        yield NATIVE, _retyped(call, lambda t: t.is_float, NATIVE)
+        native = _retyped(call, lambda t: t.is_float, NATIVE)
+        yield NATIVE, replace(native, rtol=max(call.rtol, 2 * RTOL), scale_tol=max(call.scale_tol, SCALE_TOL))
     if any(_is_integer(t) and t.dtype != "int64" for t in call.tensors()):
         yield "int64", _retyped(call, _is_integer, "int64")
     for text, high in (("integers 0", 1), ("integers below 2", 2)):
