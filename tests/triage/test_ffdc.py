@@ -91,3 +91,20 @@ def test_json_that_is_no_report_is_refused(tmp_path):
     path.write_text('{\n "failure": {"a": 1}\n}')
     with pytest.raises(BadInputError, match="no report"):
         read_logs([path], checkout=None)
+
+
+@pytest.mark.parametrize(
+    ("message", "raised", "fits"),
+    [
+        pytest.param("failed", "LookupError: the call failed", False, id="short, another class"),
+        pytest.param("failed", "RuntimeError: the call failed", True, id="short, the same class"),
+        pytest.param("failed", "other.RuntimeError: the call failed", True, id="short, the class with its module"),
+        pytest.param("  \n ", "RuntimeError: the call   failed", False, id="only blanks"),
+        pytest.param("dxp gave up on kernel 3", "LookupError: dxp gave up on kernel 3", True, id="long, another class"),
+        pytest.param("dxp gave up on kernel 3", "RuntimeError: dxp gave up on kernel 4", False, id="another message"),
+    ],
+)
+def test_a_short_message_tells_a_failure_only_with_its_class(tmp_path, cache, message, raised, fits):
+    cache(4242, message=message)
+    evidence = run_of(tmp_path, f"a.py:3: in t\nE   {raised}")
+    assert (evidence.failures[0].stage is Stage.CODEGEN) is fits

@@ -19,6 +19,7 @@ STAGES = {
     "runtime_launch": Stage.RUNTIME,
     "unimplemented": Stage.CODEGEN,
 }
+TELLING = 20  # characters; a shorter message stands in too many failures to tell one
 _KINDS = {"compile_frontend": Kind.COMPILE, "compile_backend": Kind.COMPILE}
 
 
@@ -89,7 +90,7 @@ def joined(evidence: Evidence, reports: Sequence[Report]) -> Evidence:
 def _joined(failure: Failure, reports: Sequence[Report]) -> Failure:
     if failure.kind is Kind.MISMATCH:
         return failure
-    fitting = next((r for r in reports if r.message and r.message[:120] in (failure.message or "")), None)
+    fitting = next((r for r in reports if _tells_of(r, failure)), None)
     if fitting is None and failure.kind is Kind.CRASH and failure.nodeid is not None:
         fitting = reports[-1]  # the last one before the end
     if fitting is None:
@@ -97,3 +98,17 @@ def _joined(failure: Failure, reports: Sequence[Report]) -> Failure:
     stage = STAGES.get(fitting.category) if failure.rule in {None, "process-died"} else failure.stage
     cause = fitting.message if failure.kind is Kind.CRASH else failure.cause
     return replace(failure, stage=stage or failure.stage, cause=cause or failure.cause)
+
+
+def _tells_of(report: Report, failure: Failure) -> bool:
+    """Its message stands in the failure's; of a short message the class must be the same, too."""
+    start = (report.message or "").strip()[:120]
+    if not start or start not in (failure.message or ""):
+        return False
+    return len(start) >= TELLING or _last(report.error_class) in {
+        _last(name) for name in (failure.error_class, failure.inner_class) if name
+    }
+
+
+def _last(name: str | None) -> str:
+    return (name or "").rpartition(".")[2]
