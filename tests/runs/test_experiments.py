@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from debug_spyre.core.evidence import Outcome
 from debug_spyre.core.series_words import Seen, alone_against, isolated, repeated
-from debug_spyre.core.spoilers import smallest
+from debug_spyre.core.spoilers import Spoilers, smallest
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 STATE = """
@@ -43,6 +43,13 @@ def test_alone_against_the_matrix_flags_what_changes_and_finds_the_spoiler(place
         "spoiled by test it.py::test_before[2]" in x for x in report["lines"]
     )
     assert len(place.events("run_finished")) == 1, "one job, one hold of the lock"
+
+
+@pytest.mark.parametrize(("tries", "words"), [(1, "(1 try)"), (2, "(2 tries)")])
+def test_one_try_is_said_as_one(tries, words):
+    found = {"t::b": Spoilers(("t::a",), shown=True, complete=True, tries=tries)}
+    lines, _ = alone_against({"t::b": Seen(Outcome.FAILED)}, {"t::b": Seen(Outcome.PASSED)}, found)
+    assert any(line.endswith(f"spoiled by t::a {words}") for line in lines)
 
 
 def test_what_spoiled_one_test_is_tried_first_for_the_next(place):

@@ -134,7 +134,7 @@ def _spoiled(found: Spoilers | None) -> list[str]:
         return ["    with the same tests before it, it passed the second time: not deterministic, or not their doing"]
     what = "spoiled by" if found.complete else "spoiled by some of (the budget ended the search)"
     more = f" and {len(found.tests) - 4} more" if len(found.tests) > 4 else ""
-    return [f"    {what} {', '.join(found.tests[:4])}{more} ({found.tries} tries)"]
+    return [f"    {what} {', '.join(found.tests[:4])}{more} ({found.tries} {'try' if found.tries == 1 else 'tries'})"]
 
 
 def _figures(seen: Sequence[Seen]) -> str:
