@@ -11,9 +11,10 @@ from pathlib import Path
 from debug_spyre.core.errors import BadInputError, UsageError
 from debug_spyre.core.events import ArtifactSaved, Event, ExperimentNoted, FindingNoted, NextNoted, SummaryNoted
 from debug_spyre.edge.files import PRIVATE, make_folder, sha256_of, write_atomically
+from debug_spyre.edge.references import is_there
 from debug_spyre.edge.surroundings import BACKEND
-from debug_spyre.edge.workspace import Folder, load_session
-from debug_spyre.verbs.answer import answer
+from debug_spyre.edge.workspace import Folder, find_checkout, load_session
+from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb
 
@@ -61,6 +62,8 @@ def _note(args: Namespace) -> int:
     else:
         event = _experiment(args, folder, text)
     stamped = folder.journal.append(event)
+    if args.reference and not is_there(args.reference, find_checkout(), folder.path):
+        warn(f"--reference {args.reference}: no such file here, in the checkout or among its packages; noted as it is")
     html = after_change(folder)
     lines = [f"noted ({args.what}); log: {html}"]
     answer(lines, {"session": folder.stem, "seq": stamped.seq, "log": str(html)}, as_json=args.json)
