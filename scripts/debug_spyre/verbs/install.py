@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,18 @@ def _install(place: install.Place, args: Namespace) -> tuple[list[str], dict[str
         lines.append(f"{', '.join(change.moved_aside)} {would}moved to {place.skill / install.ASIDE}")
     if args.guard:
         lines.append(f"hooks {would}in {place.settings}")
-    lines.append("next: in the client type /debug-spyre and what fails; by hand: debug-spyre doctor")
+    lines.append(_next(change, args))
     return lines, _data(place, change, args)
+
+
+def _next(change: install.Change, args: Namespace) -> str:
+    """After a dry run the install itself, unless the skill is here and nothing was asked of its hooks."""
+    if args.dry_run and not (change.kept and not args.guard):
+        options = [f"--{name}" for name in ("personal", "guard") if getattr(args, name)]
+        return (
+            f"next: {shlex.join(['debug-spyre', 'install', *([args.directory] if args.directory else []), *options])}"
+        )
+    return "next: in the client type /debug-spyre and what fails; by hand: debug-spyre doctor"
 
 
 def _uninstall(place: install.Place, args: Namespace) -> tuple[list[str], dict[str, Any]]:
