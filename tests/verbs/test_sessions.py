@@ -326,6 +326,85 @@ def test_a_member_is_moved_into_a_linked_session_of_its_own(ds):
     ds("cluster", "drop", "no::such", "--reason", "r", "--session", opened["session"], status=64)
 
 
+KILLED = """
+import os, sys
+sys.path.insert(0, sys.argv.pop(1))
+from debug_spyre import cli
+from debug_spyre.edge import carving
+def killed(*words, **more):
+    os.kill(os.getpid(), 9)
+carving.depart = killed
+cli.main(sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def half_moved(ds, checkout):
+    """A session out of which OTHER was carved by a call that was killed between the two journals."""
+    opened = open_session(ds)
+    words = ["cluster", "move", OTHER, "--to", "prefill-nan", "--reason", 'NaN: it\'s no "scale" [x]']
+    argv = [sys.executable, "-c", KILLED, str(COMMAND.parent), *words, "--session", opened["session"]]
+    assert subprocess.run(argv, cwd=checkout, env=ds.env, capture_output=True).returncode == -9
+    logs = checkout / ".claude/skills/debug-spyre/logs"
+    (carved,) = (p.name for p in logs.glob("debug-*-prefill-nan"))
+    return opened["session"], carved
+
+
+def members(ds, session):
+    return [m["nodeid"] for m in ds.json("cluster", "list", "--session", session)["members"]]
+
+
+def concern(ds, session):
+    found = [c for c in ds.json("status", "--session", session)["concerns"] if c["code"] == "half-moved"]
+    return found[0] if found else None
+
+
+def test_a_move_that_was_killed_between_its_journals_is_said_and_finished_by_the_command_said(ds, checkout, half_moved):
+    origin, carved = half_moved
+    assert members(ds, origin) == [NODE, OTHER]
+    assert members(ds, carved) == [OTHER]
+    said = concern(ds, origin)
+    assert said == concern(ds, carved)  # whichever of the two is looked at
+    assert f"1 test is in two sessions: the move out of {origin} to {carved} was cut off" in said["text"]
+    text = ds("status", "--session", origin).stdout
+    assert "! 1 test is in two sessions" in text and f"  next: {said['next']}" in text
+    program, *words = shlex.split(said["next"])
+    assert program == "debug-spyre"
+    done = ds.json(*words)
+    assert (done["moved"], done["to"]) == ([OTHER], carved)
+    assert members(ds, origin) == [NODE]
+    assert members(ds, carved) == [OTHER]
+    assert concern(ds, origin) is None and concern(ds, carved) is None
+    journal = (checkout / ".claude/skills/debug-spyre/logs" / origin / "journal.jsonl").read_text()
+    (gone,) = (json.loads(line) for line in journal.splitlines() if '"member_removed"' in line)
+    assert (gone["reason"], gone["moved_to"]) == ('NaN: it\'s no "scale" [x]', carved)
+    ds(*words, status=64)  # once more: it is no member here any more
+
+
+def test_a_half_moved_member_goes_nowhere_else(ds, half_moved):
+    origin, carved = half_moved
+    refused = ds("cluster", "move", OTHER, "--to", "elsewhere", "--reason", "r", "--session", origin, status=1)
+    assert "was cut off" in refused.stderr and concern(ds, origin)["next"] in refused.stderr
+    ds("cluster", "drop", OTHER, "--reason", "r", "--session", origin)
+    assert concern(ds, origin) is None  # one session alone has it
+
+
+def test_two_moves_of_one_member_at_a_time_leave_it_in_one_session(ds, checkout):
+    opened = open_session(ds)
+    argv = [COMMAND, "cluster", "move", OTHER, "--reason", "r", "--session", opened["session"], "--to"]
+    both = [
+        subprocess.Popen([*argv, slug], cwd=checkout, env=ds.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        for slug in ("one-way", "other-way")
+    ]
+    errors = [process.communicate(timeout=120)[1] for process in both]
+    assert not any(b"Traceback" in error for error in errors), errors
+    assert sorted(process.returncode == 0 for process in both) == [False, True], errors
+    listed = [row["session"] for row in ds.json("status", "--all")["sessions"]]
+    assert [OTHER in members(ds, stem) for stem in listed].count(True) == 1
+    assert len(listed) == 2
+    assert all(concern(ds, stem) is None for stem in listed)
+
+
 def test_after_a_move_the_client_goes_on_in_the_session_that_it_opened(ds):
     ds("open", "first-one", "--members", NODE, OTHER, CLAUDE_CODE_SESSION_ID="one")
     moved = ds("cluster", "move", OTHER, "--to", "other-nan", "--reason", "NaN", CLAUDE_CODE_SESSION_ID="one")

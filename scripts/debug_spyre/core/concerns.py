@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from debug_spyre.core.evidence import Evidence, Failure
 from debug_spyre.core.queue import FEW_ROWS, nothing_explains
 from debug_spyre.core.session import Session
-from debug_spyre.core.words import BASELINE, RUN_NAMES, HypothesisStatus, Status
+from debug_spyre.core.words import BASELINE, CARVED_OUT, RUN_NAMES, HypothesisStatus, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,26 @@ def concerns(session: Session, evidence: Mapping[str, Evidence]) -> tuple[Concer
     found = [_no_baseline(session), probe_unlike_cluster(session, evidence), _nothing_explains(session)]
     found += [_stale_summary(session), _unattributed(session), _few_rows(session)]
     return tuple(concern for concern in found if concern)
+
+
+def in_both(origin: Session, other: Session) -> tuple[str, ...]:
+    """Members of both sessions, where the move that carved `other` out of `origin` was not finished."""
+    if other.linked_from != origin.stem or (CARVED_OUT, other.stem) in origin.links:
+        return ()
+    here = {m.nodeid for m in origin.members}
+    return tuple(m.nodeid for m in other.members if m.nodeid in here)
+
+
+def half_moved(origin: Session, other: Session) -> Concern | None:
+    """A move was cut off between the two journals: the command that finishes it."""
+    both = in_both(origin, other)
+    if not both or origin.status is not Status.INVESTIGATING:
+        return None
+    reason = other.symptom.partition(": ")[2] or other.symptom
+    words = ["cluster", "move", *both, "--to", other.slug, "--reason", reason, "--session", origin.stem]
+    count = f"{len(both)} test{'s are' if len(both) > 1 else ' is'} in two sessions"
+    text = f"{count}: the move out of {origin.stem} to {other.stem} was cut off"
+    return Concern("half-moved", text, f"debug-spyre {shlex.join(words)}")
 
 
 def _no_baseline(session: Session) -> Concern | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from debug_spyre.core.concerns import ASIDE, concerns
+from debug_spyre.core.concerns import ASIDE, Concern, concerns
 from debug_spyre.core.evidence import Evidence
 from debug_spyre.core.queue import in_order
 from debug_spyre.core.queue_words import following
@@ -22,8 +22,15 @@ def clip(text: str, width: int = WIDTH) -> str:
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
-def overview(session: Session, evidence: Mapping[str, Evidence], *, page: str, gate: str | None = None) -> list[str]:
-    """At most 25 lines."""
+def overview(
+    session: Session,
+    evidence: Mapping[str, Evidence],
+    *,
+    page: str,
+    gate: str | None = None,
+    more: Sequence[Concern] = (),
+) -> list[str]:
+    """At most 25 lines. `more`: concerns that the session alone doesn't show; they come first."""
     lines = [f"{session.status.value}: {session.slug}  ({session.stem}, updated {session.updated_at})"]
     lines += [clip(f"symptom: {session.symptom}"), *_members(session), *_baseline(session)]
     if session.summaries:
@@ -35,7 +42,7 @@ def overview(session: Session, evidence: Mapping[str, Evidence], *, page: str, g
     if session.closing:
         ending = session.closing.cause or session.closing.next_action or ""
         lines.append(clip(f"closed {session.closing.at}: {ending}"))
-    found = concerns(session, evidence)
+    found = (*more, *concerns(session, evidence))
     for concern in found[:3]:
         lines += [clip(f"! {concern.text}"), f"  next: {concern.next}"]
     if all(concern.code in ASIDE for concern in found):

@@ -52,6 +52,8 @@ class GateState(StrEnum):
     UNKNOWN = "unknown"
 
 
+CARVED_OUT = "carved-out"  # relation of a session to the one that members left for
+
 FULL_MATRIX = "full-matrix"
 BASELINE = "baseline"
 CPU_CONTROL = "cpu-control"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.core.errors import DebugSpyreError
-from debug_spyre.core.events import ArtifactSaved, Event, SessionLinked, SessionOpened
+from debug_spyre.core.events import ArtifactSaved, Event, SessionOpened
 from debug_spyre.core.fold import member_to
 from debug_spyre.core.session import Member
 from debug_spyre.edge import clock, fingerprint, tree
@@ -99,8 +99,3 @@ def _keep_log(path: Path, folder: Folder) -> Event:
         size=target.stat().st_size,
         note="the log that the cluster was read from; it never counts for the gate",
     )
-
-
-def link_sessions(origin: Folder, other: Folder) -> None:
-    """Say in `origin` that `other` was carved out of it."""
-    origin.journal.append(SessionLinked(stem=other.stem, relation="carved-out"))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError, UsageError
 from debug_spyre.core.events import Event, SessionOpened
@@ -122,6 +123,16 @@ def session_of(folder: Folder, events: Iterable[Event]) -> Session:
         raise BadInputError(f"{folder.journal.path}: {error}", next="debug-spyre status --all") from error
 
 
+def first_event(folder: Folder) -> dict[str, Any]:
+    """What the session was opened with, as its journal's first line holds it; empty where that can't be read."""
+    try:
+        with folder.journal.path.open("rb") as stream:
+            first = json.loads(stream.readline())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return first if isinstance(first, dict) and first.get("kind") == SessionOpened.kind else {}
+
+
 def find_session(logs: Path, *, stem: str | None = None) -> Folder:
     """The session that is meant: by stem (or an unambiguous part of it), else the one that this client opened,
     else the only one investigating and touched within 24 h.
@@ -197,9 +208,4 @@ def _is_investigating(folder: Folder) -> bool:
 
 
 def _opened_by_client(folder: Folder, client: str) -> bool:
-    try:
-        with folder.journal.path.open("rb") as stream:
-            first = json.loads(stream.readline())
-    except (OSError, ValueError):
-        return False
-    return bool(first.get("kind") == SessionOpened.kind and first.get("client") == client)
+    return first_event(folder).get("client") == client

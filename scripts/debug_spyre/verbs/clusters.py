@@ -6,6 +6,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from debug_spyre.core.concerns import half_moved, in_both
 from debug_spyre.core.errors import RefusedError, UsageError
 from debug_spyre.core.events import MemberAdded, MemberRemoved, ProbeChosen
 from debug_spyre.core.evidence import Evidence
@@ -13,7 +14,7 @@ from debug_spyre.core.fold import member_to
 from debug_spyre.core.queue import check_open
 from debug_spyre.core.session import Member, Session
 from debug_spyre.core.words import FULL_MATRIX
-from debug_spyre.edge import opening, page, workspace
+from debug_spyre.edge import carving, opening, page, workspace
 from debug_spyre.edge.kept import all_evidence
 from debug_spyre.edge.workspace import Folder
 from debug_spyre.verbs.answer import answer
@@ -104,12 +105,36 @@ def _known(session: Session, nodeids: list[str]) -> tuple[Member, ...]:
 
 def _move(args: Namespace, folder: Folder, session: Session) -> tuple[list[str], dict[str, Any]]:
     moved = _known(session, args.nodeids)
-    if len(moved) == len(session.members):
+    other = _half_made(folder, session, args)
+    if other is not None:
+        carving.depart(folder, other.stem, [m.nodeid for m in moved], reason=args.reason)
+    elif len(moved) == len(session.members):
         raise RefusedError(
             "all members would leave: this cluster would be empty", next="debug-spyre cluster drop NODEID --reason TEXT"
         )
-    checkout = workspace.find_checkout()
-    plan = opening.Opening(
+    else:
+        plan = _plan(session, folder, moved, args)
+        other = carving.carve_out(workspace.find_checkout(), folder, plan, reason=args.reason)
+    html, here = page.render(other), after_change(folder)
+    lines = [f"{len(moved)} moved to {other.stem}, which waits for its turn", f"its log: {html}", f"this log: {here}"]
+    lines.append(f"next: debug-spyre status --session {folder.stem}")
+    return lines, {"moved": [m.nodeid for m in moved], "to": other.stem, "log": str(html)}
+
+
+def _half_made(folder: Folder, session: Session, args: Namespace) -> Folder | None:
+    """The session that an earlier call carved out for just these members, before it was killed."""
+    for other, carved in carving.begun(folder, session):
+        both = in_both(session, carved)
+        if carved.slug == args.to and set(both) == set(args.nodeids):
+            return other
+        concern = half_moved(session, carved)
+        if concern is not None and set(both) & set(args.nodeids):
+            raise RefusedError(concern.text, next=concern.next)
+    return None
+
+
+def _plan(session: Session, folder: Folder, moved: tuple[Member, ...], args: Namespace) -> opening.Opening:
+    return opening.Opening(
         slug=workspace.check_slug(args.to),
         symptom=f"carved out of {session.slug}: {args.reason}",
         members=moved,
@@ -121,15 +146,6 @@ def _move(args: Namespace, folder: Folder, session: Session) -> tuple[list[str],
         tree=session.tree,
         linked_from=session.stem,
     )
-    other = opening.open_session(checkout, folder.path.parent, plan)
-    folder.journal.append_with(
-        lambda _: [MemberRemoved(nodeid=m.nodeid, reason=args.reason, moved_to=other.stem) for m in moved]
-    )
-    opening.link_sessions(folder, other)
-    html, here = page.render(other), after_change(folder)
-    lines = [f"{len(moved)} moved to {other.stem}, which waits for its turn", f"its log: {html}", f"this log: {here}"]
-    lines.append(f"next: debug-spyre status --session {folder.stem}")
-    return lines, {"moved": [m.nodeid for m in moved], "to": other.stem, "log": str(html)}
 
 
 def _drop(args: Namespace, folder: Folder, session: Session) -> tuple[list[str], dict[str, Any]]:

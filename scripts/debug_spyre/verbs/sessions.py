@@ -18,6 +18,7 @@ from debug_spyre.core.session import Session
 from debug_spyre.core.similar import Similar, find_similar
 from debug_spyre.core.words import Status
 from debug_spyre.edge import opening, page, recovery, workspace
+from debug_spyre.edge.carving import half_moves
 from debug_spyre.edge.kept import all_evidence
 from debug_spyre.edge.triages import choose_cluster, find_triage
 from debug_spyre.edge.workspace import Folder
@@ -212,10 +213,15 @@ def _status(args: Namespace) -> int:
         return _watch(folder, args)
     recovery.recover(folder.path)  # a run whose supervisor was killed is recorded as lost by whoever looks
     session, evidence = _load(folder)
-    html = str(folder.html)
-    lines = brief(session, page=html) if args.brief else overview(session, evidence, page=html)
-    answer(lines, _status_json(session, evidence, folder), as_json=args.json)
+    answer(_shown(args, session, evidence, folder), _status_json(session, evidence, folder), as_json=args.json)
     return 0
+
+
+def _shown(args: Namespace, session: Session, evidence: dict[str, Evidence], folder: Folder) -> list[str]:
+    html = str(folder.html)
+    if args.brief:
+        return brief(session, page=html)
+    return overview(session, evidence, page=html, more=half_moves(folder, session))
 
 
 def _load(folder: Folder) -> tuple[Session, dict[str, Evidence]]:
@@ -240,7 +246,10 @@ def _status_json(session: Session, evidence: dict[str, Evidence], folder: Folder
             for h in session.hypotheses
         ],
         "running": [r.id for r in session.runs.values() if not r.is_finished],
-        "concerns": [{"code": c.code, "text": c.text, "next": c.next} for c in concerns(session, evidence)],
+        "concerns": [
+            {"code": c.code, "text": c.text, "next": c.next}
+            for c in (*half_moves(folder, session), *concerns(session, evidence))
+        ],
         "gate": session.validation.gate if session.validation else None,
         "updated": session.updated_at,
         "log": str(folder.html),
@@ -267,8 +276,7 @@ def _watch(folder: Folder, args: Namespace) -> int:
     while True:
         session, evidence = _load(folder)
         if session.last_seq != last:
-            last, html = session.last_seq, str(folder.html)
-            lines = brief(session, page=html) if args.brief else overview(session, evidence, page=html)
+            last, lines = session.last_seq, _shown(args, session, evidence, folder)
             answer(clear + "\n".join(lines), _status_json(session, evidence, folder), as_json=args.json)
             sys.stdout.flush()
         if session.status is not Status.INVESTIGATING:
