@@ -287,3 +287,17 @@ def test_a_fallback_of_a_passing_test_becomes_a_script_and_can_be_handed_over(ca
     ds("escalate", *here, status=0)
     issue = (folder.path / "escalation/issue.md").read_text()
     assert "aten.rsqrt.default falls back to the CPU" in issue.splitlines()[0]
+
+
+def test_an_op_that_kills_the_process_is_named_by_shadow_and_becomes_a_script(card, ds, session):
+    card("abort:op=rsqrt:signal=SEGV")
+    (session[0] / "test_it.py").write_text(FALLBACK)
+    ds("run", "--as", "baseline", "test_it.py::test_it")
+    said = ds("shadow", status=1).stdout
+    assert re.search(
+        r"the process ended \(.*\) while aten.rsqrt.default at test_it.py:5 ran in test_it.py::test_it", said
+    ), said
+    assert "arguments: f16[3,70]" in said
+    found = ds("repro", "--times", "2", "--json", status=0)
+    assert found["verified"] and found["tier"] == 1, found
+    assert "rsqrt" in Path(found["script"]).read_text()

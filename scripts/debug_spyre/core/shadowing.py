@@ -9,9 +9,10 @@ from typing import Any
 def shadow_lines(report: Mapping[str, Any], failing_before: Sequence[str]) -> list[str]:
     """The answer, at most ten lines."""
     ops = report.get("ops") or []
-    lines = [_shows(report.get("outcomes") or {}, failing_before)]
-    off = [op for op in ops if op.get("off") or op.get("refused")]
     suspect = report.get("suspect")
+    died = bool(suspect and suspect.get("died"))
+    lines = [] if died else [_shows(report.get("outcomes") or {}, failing_before)]
+    off = [op for op in ops if op.get("off") or op.get("refused")]
     if suspect:
         lines += _suspect(suspect)
     elif off:
@@ -23,7 +24,8 @@ def shadow_lines(report: Mapping[str, Any], failing_before: Sequence[str]) -> li
     if others:
         named = ", ".join(f"{op['op']} ({op['site']})" for op in others[:3])
         lines.append(f"also off: {named}" + (f" and {len(others) - 3} more" if len(others) > 3 else ""))
-    lines.append(_traffic(report))
+    if ops or not died:
+        lines.append(_traffic(report))
     lines += _unchecked(ops)
     return lines[:9]
 
@@ -53,6 +55,9 @@ def _nothing(checked: int, ops: int) -> str:
 
 def _suspect(suspect: Mapping[str, Any]) -> list[str]:
     where = f"{suspect['op']} at {suspect['site']}"
+    if suspect.get("died"):
+        test = f" in {suspect['nodeid']}" if suspect.get("nodeid") else ""
+        return [f"the process ended ({suspect['died']}) while {where} ran{test}", *_arguments(suspect)]
     if suspect.get("error"):
         return [f"first: {where} raises on the card, not on the CPU: {suspect['error']}"]
     off = suspect.get("off") or {}
@@ -64,8 +69,12 @@ def _suspect(suspect: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {pattern['patterns'][0]['text']}")
     elif pattern.get("reason"):
         lines.append(f"  {pattern['verdict']}: {pattern['reason']}")
-    arguments = ", ".join(argument_text(a) for a in (suspect.get("call") or {}).get("args") or ())
-    return [*lines, f"  arguments: {arguments}"] if arguments else lines
+    return [*lines, *_arguments(suspect)]
+
+
+def _arguments(suspect: Mapping[str, Any]) -> list[str]:
+    text = ", ".join(argument_text(a) for a in (suspect.get("call") or {}).get("args") or ())
+    return [f"  arguments: {text}"] if text else []
 
 
 def argument_text(argument: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from debug_spyre.core.repro.writing import by_seed
 from debug_spyre.edge.first_look import REPEAT, FirstLook, Shown
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.reproving import Proof, Prover
+from debug_spyre.edge.search_path import search_path
 from debug_spyre.edge.shrinking import Shrinking, Step
 
 _MAIN = """if __name__ == "__main__":  # {contract}
@@ -151,10 +151,9 @@ class ReproSession:
         return program.with_calls(calls), None if "values" in found else INPUTS
 
     def _has_vllm(self) -> bool:
-        packages = choose(self.prover.checkout).packages
-        return bool(packages and (packages / "vllm" / "__init__.py").is_file()) or (
-            importlib.util.find_spec("vllm") is not None
-        )
+        """The target's Python has vLLM."""
+        folders = search_path(choose(self.prover.checkout).packages)
+        return any((folder / "vllm" / "__init__.py").is_file() for folder in folders)
 
     def from_test(self, nodeid: str, original: Failure) -> Proof:
         """Tier 3: the test with what it needs, in a file of its own.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from debug_spyre.core.errors import BadInputError, UsageError
 from debug_spyre.core.repro.call import Call, call_from_json
 from debug_spyre.core.session import Session
+from debug_spyre.edge.files import make_folder, write_atomically
 from debug_spyre.edge.workspace import Folder
 
 
@@ -74,6 +76,28 @@ def _reports(folder: Folder, runs: list[str]) -> Iterator[tuple[str, dict[str, A
             continue
         if isinstance(report, dict):
             yield name, report
+
+
+def with_death(run: Path, how: str) -> dict[str, Any] | None:
+    """The report of a shadow run that did not end by itself: the op in flight is the suspect; None where it did end.
+
+    `how` says how it ended. What is kept of the call (inside/debug_spyre_flight.py) goes where `repro` looks for it.
+    """
+    try:
+        now = json.loads((run / "flight.now").read_text(encoding="utf-8"))
+        lines = (run / "flight.jsonl").read_text(encoding="utf-8").splitlines()
+        call = json.loads(lines[now["number"]])["call"]
+        suspect = {"op": now["op"], "site": now["site"], "nodeid": now["nodeid"], "died": how, "call": call}
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return None
+    report: dict[str, Any] = {"schema": 1}
+    with suppress(OSError, ValueError):  # an earlier suspect was reported before the end
+        report |= json.loads((run / "shadow.json").read_text(encoding="utf-8"))
+    report["suspect"] = suspect
+    make_folder(run / "suspect")
+    write_atomically(run / "suspect" / "call.json", json.dumps({"schema": 1, **suspect}, ensure_ascii=False))
+    write_atomically(run / "shadow.json", json.dumps(report, ensure_ascii=False))
+    return report
 
 
 def _runs(session: Session, run: str | None) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 from debug_spyre_calls import Copier, is_device, mapped, name_of, run_folder, save_suspect, tensors_in, write_json  # type: ignore[import-not-found]
+from debug_spyre_flight import Flight  # type: ignore[import-not-found]
 from debug_spyre_judging import Difference, difference, pattern_of, tolerance  # type: ignore[import-not-found]
 from debug_spyre_running import (  # type: ignore[import-not-found]
     cloned,
@@ -49,7 +50,7 @@ class Shadow(TorchDispatchMode):
         self.most = int(settings.get("max_elements") or MOST_ELEMENTS)
         self.golden = bool(settings.get("golden"))
         self.root = str(settings.get("root") or os.getcwd())
-        self.copier, self.tally = Copier(), Tally()
+        self.copier, self.tally, self.flight = Copier(), Tally(), Flight(folder)
         self.nodeid: str | None = None
         self.began = time.time()
 
@@ -79,9 +80,12 @@ class Shadow(TorchDispatchMode):
         entry = self.tally.entry(name, site)
         entry.saw(args, kwargs)
         why_not = self._why_not(func, (args, kwargs))
-        host = None
+        host, call = None, None
         if why_not is None:
             host = self.copier.copies((args, kwargs))
+            number, call, is_new = self.tally.number(name, host, (args, kwargs))
+            place = {"op": name, "site": site, "nodeid": self.nodeid}
+            self.flight.begin(number, call if is_new else None, place)
         result, fell_back, error = run_on_card(func, args, kwargs)
         entry.count(fell_back)
         if fell_back:
@@ -96,10 +100,10 @@ class Shadow(TorchDispatchMode):
                 self.copier.saw(tensor)
         if why_not is not None:
             entry.unchecked(why_not)
-        elif host is not None:
+        elif host is not None and call is not None:
             self._check(func, entry, host, (args, kwargs), result)
             if func.overloadpacket.__name__ not in TRANSFERS:
-                self.tally.remember(name, host, (args, kwargs))
+                self.tally.remember(call)
         return result
 
     def _why_not(self, func: Any, given: Any) -> str | None:
@@ -244,6 +248,7 @@ def pytest_runtest_logreport(report: Any) -> None:
 def pytest_sessionfinish() -> None:
     """The report on disk."""
     _shadow().write()
+    _shadow().flight.end()
 
 
 def main(words: list[str]) -> int:
@@ -263,6 +268,7 @@ def main(words: list[str]) -> int:
         raise
     finally:
         shadow.write()
+        shadow.flight.end()
     return 0
 
 

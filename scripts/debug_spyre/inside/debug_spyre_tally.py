@@ -142,7 +142,7 @@ class Tally:
         self.fallbacks: dict[tuple[str, str], int] = {}
         self.fallen: dict[tuple[str, str], dict[str, Any]] = {}
         self.outcomes: dict[str, str] = {}
-        self.known: dict[tuple[str, str], dict[str, Any]] = {}
+        self.known: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
         self.first: list[dict[str, Any]] = []
         self.last: deque[dict[str, Any]] = deque(maxlen=LAST_CALLS)
         self.suspect: dict[str, Any] | None = None
@@ -167,15 +167,17 @@ class Tally:
         if key not in self.fallen and host is not None:
             self.fallen[key] = _without_values(op, host, given)
 
-    def remember(self, op: str, host: Any, given: Any) -> None:
-        """A call that may matter for later ones, without its values."""
+    def number(self, op: str, host: Any, given: Any) -> tuple[int, dict[str, Any], bool]:
+        """The number of this call among all distinct ones, the call without its values, and whether it is new."""
         key = op, ", ".join(map(_word, _leaves(host)))
-        if key not in self.known:
-            self.known[key] = _without_values(op, host, given)
-        if len(self.first) < FIRST_CALLS:
-            self.first.append(self.known[key])
-        else:
-            self.last.append(self.known[key])
+        is_new = key not in self.known
+        if is_new:
+            self.known[key] = len(self.known), _without_values(op, host, given)
+        return *self.known[key], is_new
+
+    def remember(self, call: dict[str, Any]) -> None:
+        """A call that may matter for later ones, without its values."""
+        (self.first if len(self.first) < FIRST_CALLS else self.last).append(call)
 
     def prelude(self) -> list[dict[str, Any]]:
         """The calls before this one: the process's first, and the last."""

@@ -17,6 +17,7 @@ from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.kept import all_evidence
 from debug_spyre.edge.pytest_command import child_path, from_root, pytest_command
 from debug_spyre.edge.records import RunRecord, load_record
+from debug_spyre.edge.suspects import with_death
 from debug_spyre.edge.workspace import load_session
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
@@ -60,7 +61,8 @@ def _ended(work: Examination, record: RunRecord, *, as_json: bool) -> int:
         later = f"debug-spyre wait {record.id}, then debug-spyre shadow --run {record.id}"
         answer([f"{record.id} is running", f"  next: {later}"], record.to_json(), as_json=as_json)
         return int(Exit.RUNNING)
-    report = read_report(record.folder / "shadow.json", record)
+    how = f"{record.status.value}, exit {record.exit}"
+    report = with_death(record.folder, how) or read_report(record.folder / "shadow.json", record)
     return _say(work, record, report, as_json=as_json)
 
 
