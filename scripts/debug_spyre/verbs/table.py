@@ -37,7 +37,7 @@ ROWS = (
     Row("escalate", "escalation", "the bundle for the torch-spyre team"),
     Row("op", "op", "where an op is registered in the installed torch-spyre"),
     Row("compare", "compare", "are two tensor files close, and if not, what is the pattern"),
-    Row("status", "sessions", "where we are, one screen"),
+    Row("status", "status", "where we are, one screen"),
     Row("shadow", "shadow", "each device op again on the CPU: names the first that differs", first_screen=False),
     Row("sweep", "sweep", "one op over sizes, views, dtypes, overloads: when does it fail", first_screen=False),
     Row("ladder", "ladder", "the failure under a table of switches", first_screen=False),
