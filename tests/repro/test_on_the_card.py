@@ -301,3 +301,18 @@ def test_an_op_that_kills_the_process_is_named_by_shadow_and_becomes_a_script(ca
     found = ds("repro", "--times", "2", "--json", status=0)
     assert found["verified"] and found["tier"] == 1, found
     assert "rsqrt" in Path(found["script"]).read_text()
+
+
+def test_an_op_that_hangs_is_proved_as_it_is_and_not_searched_for_hours(card, ds, session, monkeypatch):
+    from debug_spyre.edge.repro_session import ReproSession
+    from debug_spyre.edge.reproving import Prover
+
+    card("hang:op=mean:seconds=600")
+    monkeypatch.setattr("debug_spyre.edge.trials.BATCH_SECONDS", 8.0)
+    monkeypatch.setattr("debug_spyre.edge.reproving.SECONDS", 8.0)
+    checkout, folder = session
+    prover = Prover(folder, checkout, Trials(folder, checkout, runs=9, seconds=200))
+    search = ReproSession(prover, times=1)
+    proof = search.from_call(CALLS["mean"][0], None)
+    assert proof.is_verified, proof.stamp
+    assert search.prover.trials.used == 1 and any("hangs" in note for note in search.notes)

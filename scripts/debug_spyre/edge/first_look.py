@@ -8,6 +8,7 @@ from typing import Any
 from debug_spyre.core.repro.call import Call, Program
 from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
 from debug_spyre.core.repro.script import Fault, script
+from debug_spyre.core.words import RunStatus
 from debug_spyre.edge.trials import Trials
 
 TIMES = 4  # further calls before a fault counts as steady
@@ -22,6 +23,7 @@ class Shown:
     found: Fingerprint
     isolated: bool = False
     note: str | None = None
+    is_slow: bool = False  # a search would take too long
 
 
 @dataclass(slots=True)
@@ -40,7 +42,9 @@ class FirstLook:
             first = self._ask(Program(call))[0]
         found = self._of(first)
         if found is not None and found.kind == "crash":
-            return Shown(Program(call), found, isolated=True)
+            hangs = RunStatus.TIMEOUT.value in str(first.get("crash"))
+            note = "it hangs: not made smaller, since each try would last as long" if hangs else None
+            return Shown(Program(call), found, isolated=True, note=note, is_slow=hangs)
         again = [self._of(a) for a in self._ask(Program(call), times=TIMES)]
         if found is not None and all(again):
             return Shown(Program(call), found)

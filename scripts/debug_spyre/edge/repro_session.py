@@ -93,7 +93,7 @@ class ReproSession:
     def _search(self, shown: Shown, *, tier: int) -> Proof:
         fault = shown.found.fault()
         search = Shrinking(self.prover.trials, fault, shown.program, isolated=shown.isolated, say=self.say)
-        if self.shrink:
+        if self.shrink and not shown.is_slow:
             search.run()
         self.steps += search.steps
         self.smallest = search.program

@@ -84,11 +84,11 @@ def _say(work: Examination, record: RunRecord, report: dict[str, Any], *, as_jso
     suspect = report.get("suspect")
     lines = [f"warning: {w}" for w in record.warnings[:2]] if not record.valid else []
     lines += shadow_lines(report, _failing_before(work, record))
-    lines.append(
-        f"suspect saved: next: debug-spyre sweep --suspect {record.id}"
-        if suspect
-        else f"report: {record.folder / 'shadow.json'}"
-    )
+    if suspect:
+        verb = "repro --shadow" if suspect.get("died") else "sweep --suspect"
+        lines.append(f"suspect saved: next: debug-spyre {verb} {record.id}")
+    else:
+        lines.append(f"report: {record.folder / 'shadow.json'}")
     data: dict[str, Any] = {"op": suspect["op"], "site": suspect["site"]} if suspect else {}
     picture = ((suspect or {}).get("pattern") or {}).get("picture")
     if picture:
