@@ -61,9 +61,12 @@ def make_folder(path: Path, *, exclusive: bool = False) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(exist_ok=not exclusive)
     except OSError as error:
+        taken = exclusive and isinstance(error, FileExistsError)
         raise EnvironmentTroubleError(
             f"cannot make the folder {path}: {error.strerror or error}",
-            next="choose a writable place with DEBUG_SPYRE_LOGS=DIR",
+            next="the same call again: another made it in this second"
+            if taken
+            else "choose a writable place with DEBUG_SPYRE_LOGS=DIR",
         ) from error
 
 
