@@ -61,7 +61,7 @@ def make_folder(path: Path, *, exclusive: bool = False) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(exist_ok=not exclusive)
     except OSError as error:
-        taken = exclusive and isinstance(error, FileExistsError)
+        taken = exclusive and path.is_dir()
         raise EnvironmentTroubleError(
             f"cannot make the folder {path}: {error.strerror or error}",
             next="the same call again: another made it in this second"
