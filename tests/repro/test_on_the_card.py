@@ -316,3 +316,10 @@ def test_an_op_that_hangs_is_proved_as_it_is_and_not_searched_for_hours(card, ds
     proof = search.from_call(CALLS["mean"][0], None)
     assert proof.is_verified, proof.stamp
     assert search.prover.trials.used == 1 and any("hangs" in note for note in search.notes)
+
+
+def test_an_op_of_several_results_named_by_hand_is_judged_by_its_first(card, ds):
+    card("falls_back:op=sort+max")
+    found = ds("repro", "--op", "aten.max.dim", "f16[4,70]", "-1", "--times", "1", "--no-shrink", "--json")
+    assert found["verified"], found
+    assert "FallbackWarning" in Path(found["script"]).read_text()
