@@ -13,7 +13,7 @@ from debug_spyre.core.evidence import Failure
 from debug_spyre.core.repro.control import control_script
 from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_failure
 from debug_spyre.core.repro.script import NOT_SHOWN, SHOWN
-from debug_spyre.core.words import CPU_CONTROL
+from debug_spyre.core.words import CPU_CONTROL, RunStatus
 from debug_spyre.edge.files import PRIVATE, make_folder, sha256_of, write_atomically
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.jobs import JobSpec, RunRecord, run_job
@@ -92,7 +92,7 @@ class Prover:
         for number in range(times):
             seen = self.trials.once(f"proof-{digest}-{number}", lambda: self.run_script(path))
             runs.append(seen["run"])
-            shows = _died(seen["exit"]) if crashes else seen["exit"] == SHOWN
+            shows = _died(seen) if crashes else seen["exit"] == SHOWN
             shown += shows
             self.say(f"tier {tier}, process {number + 1} of {times}: {'shows' if shows else 'does not show'}")
             if not shows:
@@ -183,5 +183,8 @@ class Prover:
         return path
 
 
-def _died(status: int | None) -> bool:
-    return status is not None and (status < 0 or status >= 128)
+def _died(seen: dict[str, Any]) -> bool:
+    """The process was ended by a signal, or had to be ended because it hung."""
+    if seen.get("status") in {RunStatus.TIMEOUT.value, RunStatus.STALLED.value}:
+        return True
+    return seen["exit"] is not None and (seen["exit"] < 0 or seen["exit"] >= 128)

@@ -96,7 +96,7 @@ class Trials:
         return [self.answers[keys[text]] for text in texts]
 
     def once(self, key: str, run: Callable[[], RunRecord]) -> dict[str, Any]:
-        """One fresh process of a proof: its exit status and run id, kept like any answer of an unfinished search.
+        """One fresh process of a proof: its exit status, run id and status, kept like any answer of an unfinished search.
 
         Raises:
             StillRunningError: the caller may not wait longer.
@@ -104,7 +104,7 @@ class Trials:
         if key not in self.answers:
             self._check_time()
             record = run()
-            self.answers[key] = {"exit": record.exit, "run": record.id}
+            self.answers[key] = {"exit": record.exit, "run": record.id, "status": record.status.value}
             self._save()
         return self.answers[key]
 
