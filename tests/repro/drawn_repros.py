@@ -375,6 +375,7 @@ def shadowed(case, folder):
 def searched(case, folder, suspect):
     """The search for the smallest program and its proof: (search, proof)."""
     from debug_spyre.core.events import SessionOpened
+    from debug_spyre.core.words import RunStatus
     from debug_spyre.edge.repro_session import ReproSession
     from debug_spyre.edge.reproving import Prover
     from debug_spyre.edge.trials import Trials
@@ -411,7 +412,7 @@ def searched(case, folder, suspect):
                         path.read_text(encoding="utf-8").replace("__file__", repr(str(path)))
                     )
 
-            return SimpleNamespace(exit=forked(work)["exit"], id="r1")
+            return SimpleNamespace(exit=forked(work)["exit"], id="r1", status=RunStatus.PASSED)
 
     trials = ForkedTrials(session, folder, runs=400, seconds=900)
     search = ReproSession(ForkedProver(session, folder, trials), 2)
