@@ -223,9 +223,11 @@ def test_a_point_of_a_copy_goes_the_way_that_the_call_went(tmp_path, way, has_fa
 def test_what_ran_when_the_process_died_is_on_disk_and_nothing_is_left_of_an_ordinary_end(shadowed, tmp_path):
     _, done = shadowed(CORNERS)
     assert done.returncode == 0 and not list(tmp_path.glob("flight*"))
-    _, done = shadowed(CORNERS.replace("x.sum().item()", "(x[1:] * 5).cpu(); import os; os._exit(9)"))
+    _, done = shadowed(CORNERS.replace("x.sum().item()", "x.contiguous().cpu(); import os; os._exit(9)"))
     now = json.loads((tmp_path / "flight.now").read_text())
     assert now["op"] == "aten._to_copy.default" and now["site"].startswith("script.py:")
     calls = [json.loads(line) for line in (tmp_path / "flight.jsonl").read_text().splitlines()]
     assert [c["number"] for c in calls] == list(range(len(calls)))
     assert calls[now["number"]]["call"]["op"] == now["op"]
+    copy = calls[now["number"]]["call"]  # of the shape and type that x had when it was brought to the card
+    assert copy["kwargs"]["device"] == {"word": 'torch.device("cpu")'} and not copy["args"][0]["tensor"]["host"]

@@ -89,7 +89,7 @@ class Shadow(TorchDispatchMode):
         result, fell_back, error = run_on_card(func, args, kwargs)
         entry.count(fell_back)
         if fell_back:
-            self.tally.fell_back(name, site, host, (args, kwargs))
+            self.tally.fell_back(name, site, call)
         self._count_transfer(func, args, result)
         if error is not None:
             entry.raised = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
@@ -100,7 +100,7 @@ class Shadow(TorchDispatchMode):
                 self.copier.saw(tensor)
         if why_not is not None:
             entry.unchecked(why_not)
-        elif host is not None and call is not None:
+        elif call is not None:
             self._check(func, entry, host, (args, kwargs), result)
             if func.overloadpacket.__name__ not in TRANSFERS:
                 self.tally.remember(call)

@@ -160,16 +160,16 @@ class Tally:
         self.transfers[way]["count"] += 1
         self.transfers[way]["bytes"] += tensor.numel() * tensor.element_size()
 
-    def fell_back(self, op: str, site: str, host: Any, given: Any) -> None:
+    def fell_back(self, op: str, site: str, call: dict[str, Any] | None) -> None:
         """A fallback to the CPU; the first call of each is kept, where its arguments were copied."""
         key = op, site
         self.fallbacks[key] = self.fallbacks.get(key, 0) + 1
-        if key not in self.fallen and host is not None:
-            self.fallen[key] = _without_values(op, host, given)
+        if call is not None:
+            self.fallen.setdefault(key, call)
 
     def number(self, op: str, host: Any, given: Any) -> tuple[int, dict[str, Any], bool]:
         """The number of this call among all distinct ones, the call without its values, and whether it is new."""
-        key = op, ", ".join(map(_word, _leaves(host)))
+        key = op, ", ".join(map(_word, _leaves(given)))
         is_new = key not in self.known
         if is_new:
             self.known[key] = len(self.known), _without_values(op, host, given)
@@ -221,7 +221,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _word(value: Any) -> str:
-    return shape_text(value) if isinstance(value, torch.Tensor) else repr(value)
+    return f"{value.device.type} {shape_text(value)}" if isinstance(value, torch.Tensor) else repr(value)
 
 
 def _without_values(op: str, host: Any, given: Any) -> dict[str, Any]:
