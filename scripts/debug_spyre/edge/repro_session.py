@@ -63,11 +63,11 @@ class ReproSession:
             return self._not_shown(call, original, looking.why_not)
         if shown.note:
             self.notes.append(shown.note)
-        proof = self._search(shown, tier=1)
+        proof = self._search(shown)
         for note, steadier in self._steadier(shown):
             if proof.shown < proof.times and not self.spent:
                 self.notes.append(f"not steady in fresh processes: {note}")
-                proof = self._search(steadier, tier=1)
+                proof = self._search(steadier)
         if not proof.is_verified and self._has_vllm():
             proof = self._prove(shown.program, shown.found.fault(), shown.found, tier=2)
         return proof
@@ -90,7 +90,7 @@ class ReproSession:
         why = f"shadow {run} names no op: each of {checked} ops that ran on the card is right by itself"
         self.proofs.append(Proof(NAMES[1], 1, 0, 0, (), None, False, why, 0))
 
-    def _search(self, shown: Shown, *, tier: int) -> Proof:
+    def _search(self, shown: Shown) -> Proof:
         fault = shown.found.fault()
         search = Shrinking(self.prover.trials, fault, shown.program, isolated=shown.isolated, say=self.say)
         if self.shrink and not shown.is_slow:
@@ -101,7 +101,7 @@ class ReproSession:
         if search.spent:
             self.spent = True
             self.notes.append("the budget ended before the search: the script may not be the smallest")
-        return self._prove(search.program, fault, shown.found, tier=tier)
+        return self._prove(search.program, fault, shown.found, tier=1)
 
     def _not_shown(self, call: Call, original: Fingerprint | None, why: str) -> Proof:
         fault = original.fault() if original else Fault()

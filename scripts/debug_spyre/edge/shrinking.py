@@ -21,6 +21,7 @@ from debug_spyre.core.repro.places import (
     without_first,
 )
 from debug_spyre.core.repro.script import Fault, host_script, script
+from debug_spyre.core.repro.writing import by_seed
 from debug_spyre.edge.trials import BudgetSpentError, Trials
 
 MOST_PLACES = 10
@@ -246,7 +247,7 @@ def shows(answer: dict[str, Any], fault: Fault) -> bool:
 
 def _seeded(call: Call) -> Call:
     """Sizes above those that were saved are legal or not by their shapes alone."""
-    return call.map_tensors(lambda t: replace(t, fill="randn", file=None, key=None) if t.fill == "file" else t)
+    return call.map_tensors(lambda t: by_seed(t) if t.fill == "file" else t)
 
 
 def _subsets(count: int) -> list[tuple[int, ...]]:

@@ -195,7 +195,7 @@ def kinds_of(got: Any, want: Any, wrong: Any) -> list[str]:
 def storages(*, text: str, path: str, file: str, names: dict[str, str]) -> dict[str, Any]:
     """The storages that `text` puts into `wanted`: small ones as numbers, else all of them in the file at `path`.
 
-    `names` gives each place its key in that file. Returns {"values": {place: [...]}} or {"file": file, "keys": {...}}.
+    `names` gives each place its key in that file. Returns {"values": {place: [...]}} or {"file": file}.
     """
     import torch
 
@@ -205,7 +205,7 @@ def storages(*, text: str, path: str, file: str, names: dict[str, str]) -> dict[
     if sum(t.numel() for t in wanted.values()) <= MOST_LISTED:
         return {"values": {place: t.reshape(-1).tolist() for place, t in wanted.items()}}
     torch.save({names[place]: tensor for place, tensor in wanted.items()}, path)
-    return {"file": file, "keys": names}
+    return {"file": file}
 
 
 def legal_groups(request: dict[str, Any]) -> list[list[int]]:
