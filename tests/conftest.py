@@ -1,6 +1,7 @@
 """What all tests share: a home of their own, and names that break careless code."""
 
 import os
+import subprocess
 
 import pytest
 
@@ -36,3 +37,29 @@ def own_surroundings(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("SPYRE_SIM_DEVICE", str(private / "device"))
     monkeypatch.setenv("HOME", str(private))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+
+
+@pytest.fixture
+def open_session():
+    """Makes a checkout with one open session in it, whose probe is test_it.py::test_it; returns the session's folder."""
+    from debug_spyre.core.events import SessionOpened
+    from debug_spyre.edge.workspace import new_session_folder
+
+    def opened(checkout):
+        checkout.mkdir()
+        subprocess.run(["git", "init", "-q", str(checkout)], check=True)
+        folder = new_session_folder(checkout / ".claude/skills/debug-spyre/logs", "debug-20261130-100000-x")
+        probe = "test_it.py::test_it"
+        folder.journal.append(
+            SessionOpened(
+                stem=folder.stem,
+                slug="x",
+                symptom="s",
+                members=({"nodeid": probe},),
+                checkout=str(checkout),
+                probe=probe,
+            )
+        )
+        return folder
+
+    return opened

@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.core.events import SessionOpened
-from debug_spyre.edge.workspace import new_session_folder
-
 COMMAND = Path(__file__).parents[2] / "scripts/debug-spyre"
 TEST = """
 import torch
@@ -62,7 +59,7 @@ def _needed(package, seen=None):
 
 
 @pytest.fixture
-def bundle(tmp_path, monkeypatch):
+def bundle(tmp_path, monkeypatch, open_session):
     """The zip of an investigated fault; `repro` is given the words."""
     monkeypatch.setenv("SPYRE_SIM_FAULTS", "partial_reduction:op=mean:width=70")
     monkeypatch.setenv("SPYRE_SIM_COMPILE", "0")
@@ -71,21 +68,9 @@ def bundle(tmp_path, monkeypatch):
     for name in ("SPYRE_SIM_DEVICE", "DEBUG_SPYRE_DEVICES"):
         monkeypatch.setenv(name, str(tmp_path / "device"))
     checkout = tmp_path / "check out"
-    checkout.mkdir()
+    folder = open_session(checkout)
     (checkout / "test_it.py").write_text(TEST)
     (checkout / "uv.lock").write_text(LOCK)
-    subprocess.run(["git", "init", "-q", str(checkout)], check=True)
-    folder = new_session_folder(checkout / ".claude/skills/debug-spyre/logs", "debug-20261130-100000-x")
-    folder.journal.append(
-        SessionOpened(
-            stem=folder.stem,
-            slug="x",
-            symptom="s",
-            members=({"nodeid": "test_it.py::test_it"},),
-            checkout=str(checkout),
-            probe="test_it.py::test_it",
-        )
-    )
 
     def made(*repro):
         for words in (

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.core.events import SessionOpened
-from debug_spyre.edge.workspace import new_session_folder
-
 sys.path.insert(0, str(Path(__file__).parent))  # drawn_repros
 COMMAND = Path(__file__).parents[2] / "scripts/debug-spyre"
 
@@ -32,24 +29,10 @@ def card(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def session(tmp_path):
+def session(tmp_path, open_session):
     """An open session in an empty checkout."""
     checkout = tmp_path / "checkout"
-    checkout.mkdir()
-    subprocess.run(["git", "init", "-q", str(checkout)], check=True)
-    logs = checkout / ".claude/skills/debug-spyre/logs"
-    folder = new_session_folder(logs, "debug-20261130-100000-x")
-    folder.journal.append(
-        SessionOpened(
-            stem=folder.stem,
-            slug="x",
-            symptom="s",
-            members=({"nodeid": "test_it.py::test_it"},),
-            checkout=str(checkout),
-            probe="test_it.py::test_it",
-        )
-    )
-    return checkout, folder
+    return checkout, open_session(checkout)
 
 
 @pytest.fixture
