@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from debug_spyre import __version__
-from debug_spyre.core.errors import DebugSpyreError, Exit
 from debug_spyre.verbs import table
+from debug_spyre.vocabulary.errors import DebugSpyreError, Exit
 
 INTERRUPTED = 130
 _WITH_ACTIONS = frozenset({"hypothesis", "cluster"})

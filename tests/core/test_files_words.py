@@ -2,8 +2,8 @@
 
 import pytest
 
-from debug_spyre.core.errors import EnvironmentTroubleError
 from debug_spyre.edge.files import make_folder
+from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 
 def test_a_folder_that_another_made_first_asks_for_the_same_call_again(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from debug_spyre.core import events as ev
 from debug_spyre.core.fold import NoSessionError, fold, member_from, member_to
 from debug_spyre.core.session import Member
-from debug_spyre.core.words import HypothesisStatus, RunStatus, Status
+from debug_spyre.vocabulary.words import HypothesisStatus, RunStatus, Status
 
 
 def opened(**changes):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from debug_spyre.core import events as ev
-from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError
 from debug_spyre.edge.journal import Journal
+from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 WRITER = """
@@ -142,7 +142,7 @@ def test_a_full_disk_is_said_and_leaves_the_journal_whole(tmp_path):
     code = (
         "import resource, signal, sys; from pathlib import Path\n"
         "from debug_spyre.core.events import NextNoted\nfrom debug_spyre.edge.journal import Journal\n"
-        "from debug_spyre.core.errors import EnvironmentTroubleError\n"
+        "from debug_spyre.vocabulary.errors import EnvironmentTroubleError\n"
         f"signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, ({size + 50}, {size + 50}))\n"
         "try:\n    Journal(Path(sys.argv[1])).append(NextNoted(text='y' * 5000))\n"
         "except EnvironmentTroubleError as error:\n    print('said:', error)\n"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from debug_spyre.core.run_words import says
-from debug_spyre.core.words import RunStatus
 from debug_spyre.edge.records import RunRecord
+from debug_spyre.vocabulary.words import RunStatus
 
 
 @pytest.mark.parametrize(

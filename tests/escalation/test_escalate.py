@@ -11,8 +11,17 @@ from pathlib import Path
 import pytest
 
 from debug_spyre.core import events as ev
-from debug_spyre.core.evidence import Evidence, Failure, Fallback, Kind, Outcome, Severity, TestRecord, evidence_to_json
 from debug_spyre.edge.workspace import new_session_folder
+from debug_spyre.vocabulary.evidence import (
+    Evidence,
+    Failure,
+    Fallback,
+    Kind,
+    Outcome,
+    Severity,
+    TestRecord,
+    evidence_to_json,
+)
 
 COMMAND = Path(__file__).parents[2] / "scripts/debug-spyre"
 NODE = "tests/test_a.py::test_b[decode(q=1,kv=256)-</script>]"

@@ -12,10 +12,10 @@ import pytest
 
 from debug_spyre.cli import main
 from debug_spyre.core import events as ev
-from debug_spyre.core.evidence import Evidence, Failure, Kind, Outcome, Severity, TestRecord, evidence_to_json
 from debug_spyre.core.fold import fold
 from debug_spyre.edge.tree import snapshot
 from debug_spyre.edge.workspace import Folder, load_session
+from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, Severity, TestRecord, evidence_to_json
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "a",

@@ -12,7 +12,7 @@ from debug_spyre.core import events as ev
 from debug_spyre.core.changes import Changes
 from debug_spyre.core.claim import Claim, Retrospective
 from debug_spyre.core.gate import judge
-from debug_spyre.core.words import GateState
+from debug_spyre.vocabulary.words import GateState
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 WORLDS = 2000

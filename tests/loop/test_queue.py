@@ -5,9 +5,9 @@ from tests.loop.conftest import Story
 
 from debug_spyre.core import events as ev
 from debug_spyre.core import queue
-from debug_spyre.core.errors import RefusedError, UsageError
-from debug_spyre.core.evidence import Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage, TestRecord
 from debug_spyre.core.seeds import Situation, seeds
+from debug_spyre.vocabulary.errors import RefusedError, UsageError
+from debug_spyre.vocabulary.evidence import Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage, TestRecord
 
 PROBE = "tests/test_rms.py::test_rms[hidden(256)]"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.loop.conftest import git, state_of
 
-from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError, RefusedError
 from debug_spyre.edge import tree_revert, tree_scan
 from debug_spyre.edge.tree import changes_since, edited_files, load_start, patch_since, snapshot, tree_digest
 from debug_spyre.edge.tree_revert import finish, revert
+from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError, RefusedError
 
 
 def experiment(checkout):

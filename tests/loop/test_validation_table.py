@@ -7,8 +7,8 @@ from debug_spyre.core.events import ValidationRecorded
 from debug_spyre.core.gate import Gate
 from debug_spyre.core.measured import Measured
 from debug_spyre.core.validation import table
-from debug_spyre.core.words import GateState
 from debug_spyre.verbs.validation import _says
+from debug_spyre.vocabulary.words import GateState
 
 A, B = "t::a[it is cleared]", "t::b"
 

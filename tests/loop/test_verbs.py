@@ -14,9 +14,9 @@ from tests.loop.conftest import Story, good_story, state_of
 
 from debug_spyre.cli import main
 from debug_spyre.core import events as ev
-from debug_spyre.core.words import HypothesisStatus, Status
 from debug_spyre.edge.journal import Journal
 from debug_spyre.edge.tree import tree_digest
+from debug_spyre.vocabulary.words import HypothesisStatus, Status
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from debug_spyre.core import events as ev
-from debug_spyre.core.evidence import (
+from debug_spyre.edge.workspace import Folder
+from debug_spyre.vocabulary.evidence import (
     Counts,
     Evidence,
     Failure,
@@ -18,7 +19,6 @@ from debug_spyre.core.evidence import (
     TestRecord,
     evidence_to_json,
 )
-from debug_spyre.edge.workspace import Folder
 
 FUNCTION = "tests/test_rms_norm.py::test_rmsnorm_matches_reference"
 HIDDEN = (64, 80, 96, 112, 128, 129, 256, 512)

@@ -115,7 +115,7 @@ def test_a_full_disk_leaves_the_old_page(story, tmp_path):
     code = (
         limit
         + RENDER
-        + "from debug_spyre.core.errors import DebugSpyreError\ntry: page.render(Folder(Path(sys.argv[2])))\nexcept DebugSpyreError as e: print(e.what, e.next); sys.exit(69)"
+        + "from debug_spyre.vocabulary.errors import DebugSpyreError\ntry: page.render(Folder(Path(sys.argv[2])))\nexcept DebugSpyreError as e: print(e.what, e.next); sys.exit(69)"
     )
     process = start(code, folder.path)
     said = process.communicate()[0].decode()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debug_spyre.core.masking import MASK, is_secret_name, mask, mask_environment, mask_words, secret_values
+from debug_spyre.vocabulary.masking import MASK, is_secret_name, mask, mask_environment, mask_words, secret_values
 
 SECRET = "s3cr3tValue0123456789"
 

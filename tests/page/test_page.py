@@ -7,10 +7,10 @@ import shlex
 import pytest
 
 from debug_spyre.core import events as ev
-from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError
-from debug_spyre.core.evidence import Outcome
 from debug_spyre.edge import page
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
+from debug_spyre.vocabulary.evidence import Outcome
 
 TEMPLATES = page.templates_folder()
 

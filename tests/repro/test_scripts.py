@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debug_spyre.core.errors import UsageError
-from debug_spyre.core.evidence import Failure, Kind
 from debug_spyre.core.repro.call import Call, Program, Tensor, Word, call_from_json, call_to_json
 from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer, of_failure, stable_words
 from debug_spyre.core.repro.places import Place, places, resize, says, tied, value_at, without_first
@@ -19,6 +17,8 @@ from debug_spyre.core.repro.shrink import parts_to_try, sizes_above, sizes_to_tr
 from debug_spyre.core.repro.simpler import simplifications, variants, with_fills
 from debug_spyre.core.repro.words import read_call
 from debug_spyre.core.repro.writing import contiguous, written
+from debug_spyre.vocabulary.errors import UsageError
+from debug_spyre.vocabulary.evidence import Failure, Kind
 
 EXAMPLES = int(80 * float(os.environ.get("DEBUG_SPYRE_FUZZ", "1")))
 MEAN = Call("aten.mean.dim", (Tensor((8, 513)), (-1,), True), {"dtype": Word("torch.float16")})

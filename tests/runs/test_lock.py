@@ -11,8 +11,8 @@ import time
 import pytest
 from tests.runs.conftest import ROOT, until
 
-from debug_spyre.core.errors import CardBusyError, EnvironmentTroubleError, UsageError
 from debug_spyre.edge import card, lock, lock_file
+from debug_spyre.vocabulary.errors import CardBusyError, EnvironmentTroubleError, UsageError
 
 PRELUDE = (
     f"import sys; sys.path.insert(0, {str(ROOT / 'scripts')!r}); from debug_spyre.edge import lock; import os, time\n"

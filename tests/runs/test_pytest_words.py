@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from debug_spyre.core import pytest_words
-from debug_spyre.core.errors import UsageError
+from debug_spyre.vocabulary.errors import UsageError
 
 KNOWN = (
     "tests/attention/test_a.py::test_decode[decode(q=1,kv=256)]",

@@ -72,8 +72,8 @@ def test_a_busy_card_is_said_and_nothing_is_guessed(command, tmp_path, monkeypat
     device = os.environ["SPYRE_SIM_DEVICE"]
     with lock_path(device).open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        from debug_spyre.core.errors import CardBusyError
         from debug_spyre.edge import limits_probe
+        from debug_spyre.vocabulary.errors import CardBusyError
 
         monkeypatch.setenv("DEBUG_SPYRE_LOGS", str(tmp_path / "logs"))
         with pytest.raises(CardBusyError):

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
-from debug_spyre.core.evidence import Triage
 from debug_spyre.core.triage.forms import triage_to_json
 from debug_spyre.core.triage.grouping import group
 from debug_spyre.edge.logs_reader import read_logs
+from debug_spyre.vocabulary.evidence import Triage
 
 FIELDS = ("kind", "mismatched", "total", "max_abs", "max_rel", "error_class", "innermost_frame")
 

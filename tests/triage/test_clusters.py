@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from debug_spyre.core.evidence import Counts, Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage
-from debug_spyre.core.evidence import TestRecord as Record
 from debug_spyre.core.triage import grouping
 from debug_spyre.core.triage.digest import digest
 from debug_spyre.core.triage.forms import cluster_from_json, cluster_to_json, triage_to_json
@@ -20,6 +18,8 @@ from debug_spyre.core.triage.signature import normalise, signature
 from debug_spyre.core.triage.trend import trend
 from debug_spyre.core.triage.words import say
 from debug_spyre.edge.workspace import check_slug
+from debug_spyre.vocabulary.evidence import Counts, Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage
+from debug_spyre.vocabulary.evidence import TestRecord as Record
 
 HOSTILE = "tests/t.py::test_x[</script>|`\"' *_a_* [b](c) \u202e]"
 
@@ -229,7 +229,7 @@ def test_the_trend_tells_new_gone_and_changed():
 
 
 def triage_with(failures, **more):
-    from debug_spyre.core.evidence import Triage
+    from debug_spyre.vocabulary.evidence import Triage
 
     found = evidence(failures, **more)
     return Triage(found, group(found))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from debug_spyre.core.evidence import Kind, Stage
+from debug_spyre.vocabulary.evidence import Kind, Stage
 from test_rules import failure_of
 
 HEAD = "============================= test session starts ==============================\n"

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from debug_spyre.core.errors import BadInputError
-from debug_spyre.core.evidence import Kind, Stage
 from debug_spyre.edge.ffdc_reports import keep_reports, reports_folder
 from debug_spyre.edge.logs_reader import read_logs, read_run
+from debug_spyre.vocabulary.errors import BadInputError
+from debug_spyre.vocabulary.evidence import Kind, Stage
 
 
 def body(pid, category="compile_backend", message="dxp gave up on kernel 3"):

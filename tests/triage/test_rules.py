@@ -2,12 +2,12 @@
 
 import pytest
 
-from debug_spyre.core.errors import BadInputError
-from debug_spyre.core.evidence import Kind, Stage
 from debug_spyre.core.triage.block import Block
 from debug_spyre.core.triage.judging import judge
 from debug_spyre.core.triage.rules import RULES
 from debug_spyre.edge.rules_file import all_rules
+from debug_spyre.vocabulary.errors import BadInputError
+from debug_spyre.vocabulary.evidence import Kind, Stage
 
 BY_KIND = {"hang": Kind.TIMEOUT, "process-died": Kind.CRASH, "tracer-recursion": Kind.COMPILE}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from debug_spyre.core.evidence import Kind, Stage
 from debug_spyre.core.triage.grouping import group
+from debug_spyre.vocabulary.evidence import Kind, Stage
 from test_rules import failure_of
 
 HEAD = "============================= test session starts ==============================\n"

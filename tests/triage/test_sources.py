@@ -2,12 +2,12 @@
 
 import pytest
 
-from debug_spyre.core.evidence import Fallback
 from debug_spyre.core.triage.accepting import find_acceptances, from_settings, mark
 from debug_spyre.core.triage.grouping import group
 from debug_spyre.core.triage.parameter_names import names_in
 from debug_spyre.edge.accepted_fallbacks import acceptances_of
 from debug_spyre.edge.parameter_sources import parameter_names
+from debug_spyre.vocabulary.evidence import Fallback
 
 CLASS = "torch_spyre.ops.fallbacks.FallbackWarning"
 SOURCE = f"""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from debug_spyre.core.evidence import Failure
+from debug_spyre.vocabulary.evidence import Failure
 
 _ATTENTION = re.compile(r"attn|attention|paged|kv[_-]?cache|sdpa|flash|softmax.*mask|\bkv=", re.IGNORECASE)
 

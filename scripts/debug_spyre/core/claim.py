@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from debug_spyre.core.changes import Changes
 from debug_spyre.core.session import Session
-from debug_spyre.core.words import GateState
+from debug_spyre.vocabulary.words import GateState
 
 BASELINE_MEMBERS = "debug-spyre run --as baseline --members"
 VALIDATE = "debug-spyre validate"

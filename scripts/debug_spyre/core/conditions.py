@@ -27,7 +27,7 @@ from debug_spyre.core.transitions import (
     new_fallbacks,
     predicate,
 )
-from debug_spyre.core.words import POST_FIX, POST_FIX_MATRIX
+from debug_spyre.vocabulary.words import POST_FIX, POST_FIX_MATRIX
 
 
 def failed_before(m: Measured) -> Condition:

@@ -21,7 +21,7 @@ from debug_spyre.core.session import (
     Session,
     Validation,
 )
-from debug_spyre.core.words import HypothesisStatus, RunStatus, Status
+from debug_spyre.vocabulary.words import HypothesisStatus, RunStatus, Status
 
 
 class NoSessionError(ValueError):

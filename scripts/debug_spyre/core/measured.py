@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from debug_spyre.core.evidence import Evidence
 from debug_spyre.core.scope import Relation, Scope, relation, scope_of
 from debug_spyre.core.session import Member, Run, Session
 from debug_spyre.core.transitions import Answer, Sight, predicate
-from debug_spyre.core.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
+from debug_spyre.vocabulary.evidence import Evidence
+from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
 
 _PLACES = ("_CACHE_DIR", "PYTHONPATH")  # where something lies does not change what is measured
 

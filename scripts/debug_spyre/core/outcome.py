@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from debug_spyre.core.evidence import Evidence
-from debug_spyre.core.words import RunStatus
+from debug_spyre.vocabulary.evidence import Evidence
+from debug_spyre.vocabulary.words import RunStatus
 
 NO_PYTEST = "there is no pytest in the interpreter that was chosen"
 _RESYNC = re.compile(r"^\s*(?:Uninstalled|Installed) \d+ packages?\b.*$", re.MULTILINE)

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from debug_spyre.core.concerns import ASIDE, Concern, concerns
-from debug_spyre.core.evidence import Evidence
 from debug_spyre.core.queue import in_order
 from debug_spyre.core.queue_words import following
 from debug_spyre.core.session import Run, Session
-from debug_spyre.core.words import BASELINE, HypothesisStatus, Status
+from debug_spyre.vocabulary.evidence import Evidence
+from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus, Status
 
 MOST_LINES = 25
 WIDTH = 160

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from debug_spyre.core.errors import UsageError
+from debug_spyre.vocabulary.errors import UsageError
 
 NOT_UPSTREAM = "not upstream"
 BAD_IN_K = "()=,[]"

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from debug_spyre.core import events as ev
 from debug_spyre.core.claim import shell_word
-from debug_spyre.core.errors import RefusedError, UsageError
 from debug_spyre.core.session import Hypothesis, Run, Session
-from debug_spyre.core.words import BASELINE, HypothesisStatus, Status
+from debug_spyre.vocabulary.errors import RefusedError, UsageError
+from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus, Status
 
 TEST_CLASSES = ("probe", "code-change", "full-run")
 CONFIDENCES = ("high", "medium", "low")

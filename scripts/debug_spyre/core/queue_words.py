@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from debug_spyre.core import queue
-from debug_spyre.core.errors import RefusedError
 from debug_spyre.core.events import HypothesisAdded
 from debug_spyre.core.session import Hypothesis, Session
-from debug_spyre.core.words import HypothesisStatus
+from debug_spyre.vocabulary.errors import RefusedError
+from debug_spyre.vocabulary.words import HypothesisStatus
 
 if TYPE_CHECKING:
     from debug_spyre.core.seeds import Seed

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from debug_spyre.core.measured import Measured
 from debug_spyre.core.transitions import compare_matrix, flips
-from debug_spyre.core.words import FULL_MATRIX, POST_FIX_MATRIX
+from debug_spyre.vocabulary.words import FULL_MATRIX, POST_FIX_MATRIX
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 from debug_spyre.core.attention import ATTENTION_SET, attention_traces
 from debug_spyre.core.claim import shell_word
-from debug_spyre.core.evidence import Evidence, Kind, Outcome, Severity, Stage
 from debug_spyre.core.queue import CHEAP_SECONDS
 from debug_spyre.core.seeds import Seed, Situation
+from debug_spyre.vocabulary.evidence import Evidence, Kind, Outcome, Severity, Stage
 
 OVERFLOW = 60000.0
 _OP = re.compile(r"\b(?:aten|spyre)(?:::|\.)([A-Za-z_]\w*)(?:\.(\w+))?")

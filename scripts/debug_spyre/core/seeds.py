@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from debug_spyre.core.claim import shell_word
-from debug_spyre.core.evidence import Evidence, Failure, Fallback, Kind, Severity, Stage
 from debug_spyre.core.queue import CONFIDENCES, stage
+from debug_spyre.vocabulary.evidence import Evidence, Failure, Fallback, Kind, Severity, Stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from debug_spyre.core.words import VERDICTS, HypothesisStatus, RunStatus, Status
+from debug_spyre.vocabulary.words import VERDICTS, HypothesisStatus, RunStatus, Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from debug_spyre.core.claim import (
 )
 from debug_spyre.core.measured import Measured, run_ids
 from debug_spyre.core.session import Session
-from debug_spyre.core.words import BASELINE, HypothesisStatus
+from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus
 
 SHORTEST_ACTION = 12
 

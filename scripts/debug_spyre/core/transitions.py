@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from debug_spyre.core.evidence import Evidence, Failure, Kind, Outcome, Severity
 from debug_spyre.core.session import Member
+from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, Severity
 
 FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.CRASHED, Outcome.TIMEOUT})
 PASSING = frozenset({Outcome.PASSED, Outcome.XPASSED})

@@ -16,7 +16,7 @@ from debug_spyre.core.measured import Measure, Measured, is_same_scope
 from debug_spyre.core.regressions import Regressions, regressions
 from debug_spyre.core.session import Member, Session
 from debug_spyre.core.transitions import Answer, MatrixChange, Seen, compare_matrix, predicate
-from debug_spyre.core.words import FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, RunStatus
+from debug_spyre.vocabulary.words import FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, RunStatus
 
 _CUT_SHORT = {RunStatus.INTERRUPTED, RunStatus.KILLED, RunStatus.LOST, RunStatus.BUSY}
 MOST_ROWS = 3

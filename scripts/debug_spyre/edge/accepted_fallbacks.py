@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from debug_spyre.core.evidence import Evidence
 from debug_spyre.core.triage.accepting import WORD, Acceptance, find_acceptances, from_settings, mark
+from debug_spyre.vocabulary.evidence import Evidence
 
 _SKIP = frozenset(
     {".git", ".venv", "venv", "node_modules", "__pycache__", "build", "dist", "site-packages", ".tox", "logs"}

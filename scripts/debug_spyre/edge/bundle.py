@@ -19,10 +19,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from debug_spyre.core.errors import EnvironmentTroubleError, RefusedError
 from debug_spyre.core.escalation.redaction import Private, Redactor, identifiers
-from debug_spyre.core.masking import secret_values
 from debug_spyre.edge.files import PRIVATE, write_atomically
+from debug_spyre.vocabulary.errors import EnvironmentTroubleError, RefusedError
+from debug_spyre.vocabulary.masking import secret_values
 
 BINARY = (".safetensors", ".npy", ".pt", ".png")
 DEFAULT_CAP = 20 * 1024 * 1024

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import debug_spyre
-from debug_spyre.core.errors import EnvironmentTroubleError
 from debug_spyre.edge.workspace import SKILL
+from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 TEXTS = ("SKILL.md", "attention-notes.md")
 LEFT_OUT = {"__pycache__", "bundle"}

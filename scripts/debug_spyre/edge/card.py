@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from debug_spyre.core.errors import UsageError
 from debug_spyre.edge.processes import PROC, Process, read_process
+from debug_spyre.vocabulary.errors import UsageError
 
 VFIO = Path("/dev/vfio")
 ANONYMOUS = "anon_inode:[vfio-device]"

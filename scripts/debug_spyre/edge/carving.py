@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from debug_spyre.core.concerns import Concern, half_moved, in_both
-from debug_spyre.core.errors import BadInputError, RefusedError
 from debug_spyre.core.events import Event, MemberRemoved, SessionLinked
 from debug_spyre.core.fold import fold
 from debug_spyre.core.session import Session
-from debug_spyre.core.words import CARVED_OUT
 from debug_spyre.edge.opening import Opening, open_session
 from debug_spyre.edge.workspace import Folder, first_event, load_session, session_folders
+from debug_spyre.vocabulary.errors import BadInputError, RefusedError
+from debug_spyre.vocabulary.words import CARVED_OUT
 
 
 def carve_out(checkout: Path, origin: Folder, plan: Opening, *, reason: str) -> Folder:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from debug_spyre.core.events import RunProgressed
 from debug_spyre.core.progress import clock
-from debug_spyre.core.words import RunStatus
 from debug_spyre.edge import processes, settling, unsafe
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.faults import kept_going
@@ -22,6 +21,7 @@ from debug_spyre.edge.progress_line import ResultsReader
 from debug_spyre.edge.pytest_command import child_path
 from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.vocabulary.words import RunStatus
 
 LOOK_SECONDS = 0.5
 PROGRESS_SECONDS = 30.0

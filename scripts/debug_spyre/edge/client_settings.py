@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import BadInputError
 from debug_spyre.edge.files import make_folder, write_atomically
+from debug_spyre.vocabulary.errors import BadInputError
 
 MARK = "debug-spyre/scripts"
 TOOLS = "Bash|Edit|Write|MultiEdit|NotebookEdit|Monitor|AskUserQuestion"

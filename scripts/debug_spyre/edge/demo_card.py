@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError
+from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGIN_REPO = ROOT / "tests" / "simulated_card" / "plugin_repo"

@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from debug_spyre.core.errors import BadInputError, DebugSpyreError
-from debug_spyre.core.evidence import Cluster, Evidence, evidence_from_json
 from debug_spyre.core.triage.forms import cluster_from_json
 from debug_spyre.core.triage.grouping import group
 from debug_spyre.core.triage.rule import Rule
@@ -17,6 +15,8 @@ from debug_spyre.edge.logs_reader import read_logs
 from debug_spyre.edge.records import read_evidence
 from debug_spyre.edge.triages import TRIAGE_FILE, find_triage
 from debug_spyre.edge.workspace import find_checkout, logs_folder
+from debug_spyre.vocabulary.errors import BadInputError, DebugSpyreError
+from debug_spyre.vocabulary.evidence import Cluster, Evidence, evidence_from_json
 
 _LARGEST_JSON = 64 << 20
 

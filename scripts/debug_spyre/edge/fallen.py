@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from debug_spyre.core.errors import BadInputError, UsageError
-from debug_spyre.core.evidence import Evidence, evidence_from_json
 from debug_spyre.edge.workspace import find_session, logs_folder
+from debug_spyre.vocabulary.errors import BadInputError, UsageError
+from debug_spyre.vocabulary.evidence import Evidence, evidence_from_json
 
 
 def fallen_ops(run: str, checkout: Path | None, *, session: str | None = None) -> dict[str, int]:

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from debug_spyre.core.errors import DebugSpyreError
+from debug_spyre.vocabulary.errors import DebugSpyreError
 
 in_supervisor = False  # set by the supervisor: its stderr is supervisor.log
 

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from debug_spyre.core.errors import EnvironmentTroubleError
+from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 PRIVATE = 0o600
 READABLE = 0o644

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import DebugSpyreError
 from debug_spyre.core.escalation.conditions import failing_run, revision
 from debug_spyre.core.escalation.issue import Issue, build_issue
-from debug_spyre.core.evidence import Evidence, failure_to_json
 from debug_spyre.core.session import Report, Session
 from debug_spyre.core.surface.index import Index
 from debug_spyre.core.surface.names import parse
@@ -20,6 +18,8 @@ from debug_spyre.edge.bundle import Entry, tail_of
 from debug_spyre.edge.surface_files import find_package, load_surface, read_table
 from debug_spyre.edge.templates import templates_folder
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.vocabulary.errors import DebugSpyreError
+from debug_spyre.vocabulary.evidence import Evidence, failure_to_json
 
 MOST_OP_LINES = 60
 SCRIPTS = ("repro.py", "repro_vllm.py", "repro_test.py")

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from debug_spyre import __version__
-from debug_spyre.core.errors import EnvironmentTroubleError
 from debug_spyre.edge.bundle_files import Bundle
 from debug_spyre.edge.files import make_folder, sha256_of, write_atomically
 from debug_spyre.edge.workspace import SKILL, find_checkout
+from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 MANIFEST = ".installed.json"
 ASIDE = "replaced"

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_spyre.core.errors import EnvironmentTroubleError
 from debug_spyre.edge.fingerprint import drift, site_packages
+from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from debug_spyre.core.errors import BadInputError, CardBusyError, DebugSpyreError, EnvironmentTroubleError, Exit
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.files import PRIVATE, make_folder
 from debug_spyre.edge.finding_runs import TRIAGE
@@ -23,6 +22,7 @@ from debug_spyre.edge.records import RunRecord, load_record
 from debug_spyre.edge.recovery import recover
 from debug_spyre.edge.run_folder import Job, RunFolder
 from debug_spyre.edge.workspace import make_logs
+from debug_spyre.vocabulary.errors import BadInputError, CardBusyError, DebugSpyreError, EnvironmentTroubleError, Exit
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 POLL_SECONDS = 0.05

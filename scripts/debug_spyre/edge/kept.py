@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from debug_spyre.core.evidence import Evidence, evidence_from_json
 from debug_spyre.core.session import Run, Session
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.vocabulary.evidence import Evidence, evidence_from_json
 
 
 def load_evidence(folder: Folder, runs: Iterable[Run]) -> dict[str, Evidence]:

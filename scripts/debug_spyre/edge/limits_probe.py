@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import CardBusyError, DebugSpyreError
 from debug_spyre.core.surface.limits import Answer, Limit, Probed, read_limits
 from debug_spyre.edge.clock import utc_now
 from debug_spyre.edge.doctor_checks import Check, State
@@ -26,6 +25,7 @@ from debug_spyre.edge.jobs import JobSpec, run_job
 from debug_spyre.edge.provenance import torch_spyre_of
 from debug_spyre.edge.search_path import search_path
 from debug_spyre.edge.workspace import logs_folder
+from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError
 
 DATA = Path(__file__).parents[1] / "core/surface/data/limits.toml"
 SCRIPT = Path(__file__).parents[1] / "inside/debug_spyre_probe.py"

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from debug_spyre.core.errors import CardBusyError
 from debug_spyre.edge import card
 from debug_spyre.edge.lock_file import (
     Claim,
@@ -27,6 +26,7 @@ from debug_spyre.edge.lock_file import (
     write_holder,
 )
 from debug_spyre.edge.processes import ancestors, is_same
+from debug_spyre.vocabulary.errors import CardBusyError
 
 __all__ = [
     "Claim",

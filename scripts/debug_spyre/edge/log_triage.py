@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from debug_spyre.core.evidence import Evidence, Triage
 from debug_spyre.core.triage.grouping import group
 from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.rules import RULES
 from debug_spyre.edge.logs_reader import read_logs
 from debug_spyre.edge.parameter_sources import parameter_names
+from debug_spyre.vocabulary.evidence import Evidence, Triage
 
 
 def triage_logs(paths: Sequence[Path], *, checkout: Path | None, rules: Sequence[Rule] = RULES) -> Triage:

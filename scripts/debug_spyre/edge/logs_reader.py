@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from debug_spyre.core.errors import BadInputError
-from debug_spyre.core.evidence import Evidence, Kind
 from debug_spyre.core.triage.assemble import evidence_of
 from debug_spyre.core.triage.ffdc import as_evidence, joined, parse
 from debug_spyre.core.triage.junit import Junit
@@ -25,6 +23,8 @@ from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.rules import RULES
 from debug_spyre.core.triage.terminal import Terminal
 from debug_spyre.edge.ffdc_reports import reports_of
+from debug_spyre.vocabulary.errors import BadInputError
+from debug_spyre.vocabulary.evidence import Evidence, Kind
 
 PIECE = 1 << 20
 _CASE_NAME = re.compile(rb'<testcase\b[^>]{0,4000}?\bname="([^"]{0,4000})"')

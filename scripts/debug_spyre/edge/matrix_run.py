@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.errors import UsageError
-from debug_spyre.core.evidence import Triage
 from debug_spyre.core.triage.forms import triage_file
-from debug_spyre.core.words import FULL_MATRIX
 from debug_spyre.edge.files import write_atomically
 from debug_spyre.edge.finding_runs import new_triage_folder
 from debug_spyre.edge.interpreter import choose
@@ -19,6 +16,9 @@ from debug_spyre.edge.pytest_command import pytest_command
 from debug_spyre.edge.run_folder import run_folders_of
 from debug_spyre.edge.triages import TRIAGE_FILE
 from debug_spyre.edge.workspace import Folder, find_checkout, logs_folder
+from debug_spyre.vocabulary.errors import UsageError
+from debug_spyre.vocabulary.evidence import Triage
+from debug_spyre.vocabulary.words import FULL_MATRIX
 
 
 @dataclass(frozen=True, slots=True)

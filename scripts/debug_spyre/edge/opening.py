@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import DebugSpyreError
 from debug_spyre.core.events import ArtifactSaved, Event, SessionOpened
 from debug_spyre.core.fold import member_to
 from debug_spyre.core.session import Member
@@ -17,6 +16,7 @@ from debug_spyre.edge.files import PRIVATE, sha256_of, write_atomically
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.triages import take_in
 from debug_spyre.edge.workspace import Folder, new_session_folder
+from debug_spyre.vocabulary.errors import DebugSpyreError
 
 
 @dataclass(frozen=True, slots=True)

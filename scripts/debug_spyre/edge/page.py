@@ -14,14 +14,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.core.errors import DebugSpyreError
 from debug_spyre.core.events import SessionOpened
 from debug_spyre.core.session import Run, Session
-from debug_spyre.core.words import BASELINE, RUN_NAMES
 from debug_spyre.edge.files import sweep, write_atomically
 from debug_spyre.edge.kept import load_evidence
 from debug_spyre.edge.templates import render_template, templates_folder
 from debug_spyre.edge.workspace import Folder, load_session, session_folders, session_of
+from debug_spyre.vocabulary.errors import DebugSpyreError
+from debug_spyre.vocabulary.words import BASELINE, RUN_NAMES
 
 if TYPE_CHECKING:
     from debug_spyre.core.view.frame import Material, Tail
@@ -113,8 +113,8 @@ def _wait_for(descriptor: int) -> None:
 
 
 def _material(folder: Folder) -> Material | None:
-    from debug_spyre.core.masking import secret_values
     from debug_spyre.core.view.frame import Material
+    from debug_spyre.vocabulary.masking import secret_values
 
     reading = folder.journal.read()
     if not any(isinstance(event, SessionOpened) for event in reading.events[:1]):
@@ -215,8 +215,8 @@ def _comparisons(path: Path) -> list[Any]:
 
 
 def _listed(folder: Folder) -> Listed:
-    from debug_spyre.core.masking import secret_values
     from debug_spyre.core.view.sessions import Listed
+    from debug_spyre.vocabulary.masking import secret_values
 
     size = size_of(folder)
     page = folder.html.is_file()

@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import DebugSpyreError
 from debug_spyre.core.surface.environment import listed_variables
 from debug_spyre.edge.fingerprint import Installed, installed, installed_in, package_folder, pinned
 from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.search_path import search_path
 from debug_spyre.edge.tree_git import SETTINGS
+from debug_spyre.vocabulary.errors import DebugSpyreError
 
 GIT_SECONDS = 5
 

@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import BadInputError, Exit
 from debug_spyre.core.events import Event, RunFinished, RunStarted, SessionOpened
-from debug_spyre.core.evidence import Evidence, evidence_from_json, failure_to_json, fallback_to_json
 from debug_spyre.core.outcome import NO_PYTEST
 from debug_spyre.core.progress import Progress
-from debug_spyre.core.words import RunStatus
 from debug_spyre.edge.progress_line import ResultsReader
 from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.vocabulary.errors import BadInputError, Exit
+from debug_spyre.vocabulary.evidence import Evidence, evidence_from_json, failure_to_json, fallback_to_json
+from debug_spyre.vocabulary.words import RunStatus
 
 TAIL_BYTES, TAIL_LINES = 8192, 5
 _OWN = {
@@ -158,7 +158,7 @@ def load_record(run: RunFolder) -> RunRecord:
 
 def _tail(output: Path) -> tuple[str, ...]:
     """The last lines of an output; a line whose beginning is not at hand is left out, for it may be a secret's end."""
-    from debug_spyre.core.masking import mask, secret_values
+    from debug_spyre.vocabulary.masking import mask, secret_values
 
     try:
         with output.open("rb") as stream:

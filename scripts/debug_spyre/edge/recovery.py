@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from debug_spyre.core.errors import BadInputError
 from debug_spyre.core.events import RunFinished, RunStarted
 from debug_spyre.edge import card, processes, settling
 from debug_spyre.edge.faults import kept_going
 from debug_spyre.edge.lock import INHERITED, lock_paths
 from debug_spyre.edge.run_folder import RunFolder, run_folders_of
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.vocabulary.errors import BadInputError
 
 
 def end_orphans(cards: Sequence[str]) -> list[str]:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from debug_spyre.core.errors import BadInputError
-from debug_spyre.core.evidence import Failure
 from debug_spyre.core.repro.call import Call, Program, Tensor
 from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
 from debug_spyre.core.repro.pruning import prune
@@ -28,6 +26,8 @@ from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.reproving import Proof, Prover
 from debug_spyre.edge.search_path import search_path
 from debug_spyre.edge.shrinking import Shrinking, Step
+from debug_spyre.vocabulary.errors import BadInputError
+from debug_spyre.vocabulary.evidence import Failure
 
 _MAIN = """if __name__ == "__main__":  # {contract}
     import pytest

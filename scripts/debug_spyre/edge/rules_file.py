@@ -5,10 +5,10 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from debug_spyre.core.errors import BadInputError
 from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.rules import RULES
 from debug_spyre.core.triage.user_rules import RuleFormatError, parse_rules
+from debug_spyre.vocabulary.errors import BadInputError
 
 
 def all_rules(path: Path | None) -> tuple[Rule, ...]:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from debug_spyre.core import pytest_words, series_words
-from debug_spyre.core.evidence import Evidence, Outcome
 from debug_spyre.core.series_words import Seen, seen_in
 from debug_spyre.core.spoilers import Spoilers, smallest
 from debug_spyre.edge.child import BUDGET, RESULTS
@@ -24,6 +23,7 @@ from debug_spyre.edge.progress_line import PARTS
 from debug_spyre.edge.records import read_evidence
 from debug_spyre.edge.run_folder import RunFolder, run_folders_of
 from debug_spyre.edge.settling import tensor_budget
+from debug_spyre.vocabulary.evidence import Evidence, Outcome
 
 MOST_TRIES = 40  # processes for the spoilers of one test
 MOST_HINTS = 4

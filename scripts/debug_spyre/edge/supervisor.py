@@ -15,10 +15,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from debug_spyre.core.errors import CardBusyError, DebugSpyreError, Exit
 from debug_spyre.core.events import RunStarted
 from debug_spyre.core.fold import fold
-from debug_spyre.core.words import RunStatus
 from debug_spyre.edge import card, faults, processes, settling, surroundings, unsafe
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.child import Child, End
@@ -26,6 +24,8 @@ from debug_spyre.edge.lock import Claim, Held, acquire
 from debug_spyre.edge.recovery import end_orphans
 from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError, Exit
+from debug_spyre.vocabulary.words import RunStatus
 
 BLOCKED_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGQUIT}
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import BadInputError, UsageError
 from debug_spyre.core.repro.call import Call, call_from_json
 from debug_spyre.core.session import Session
 from debug_spyre.edge.files import make_folder, write_atomically
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.vocabulary.errors import BadInputError, UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import EnvironmentTroubleError
+from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 PACKAGE = Path(__file__).resolve().parent.parent
 PLACES = (PACKAGE.parent.parent / "templates", PACKAGE / "bundle" / "templates")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError
+from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 
 if TYPE_CHECKING:
     from debug_spyre.core.numerics.formats import Values

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from debug_spyre.core.errors import EnvironmentTroubleError
+from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 SETTINGS = (  # nothing of the repository's own is run
     "safe.directory=*",

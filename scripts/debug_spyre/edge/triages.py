@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import BadInputError, UsageError
 from debug_spyre.core.events import Event, RunFinished, RunStarted
 from debug_spyre.edge.files import make_folder
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.vocabulary.errors import BadInputError, UsageError
 
 TRIAGE_FILE = "triage.json"
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import BadInputError, EnvironmentTroubleError, UsageError
 from debug_spyre.core.events import Event, SessionOpened
 from debug_spyre.core.fold import NoSessionError, fold
 from debug_spyre.core.session import Session
-from debug_spyre.core.words import Status
 from debug_spyre.edge.files import make_folder, write_atomically
 from debug_spyre.edge.journal import JOURNAL, Journal
+from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError, UsageError
+from debug_spyre.vocabulary.words import Status
 
 SKILL = Path(".claude/skills/debug-spyre")
 FRESH_SECONDS = 24 * 3600

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.core.errors import BadInputError, Exit, UsageError
 from debug_spyre.core.events import ReportMade
 from debug_spyre.edge.files import write_atomically
 from debug_spyre.edge.tensor_files import read_tensor
@@ -16,6 +15,7 @@ from debug_spyre.edge.workspace import Folder
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
 
 if TYPE_CHECKING:
     from debug_spyre.core.numerics.comparison import Comparison

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import DebugSpyreError, Exit
 from debug_spyre.edge.demo_card import ROOT, Demo, prepare
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import DebugSpyreError, Exit
 
 ACCUMULATION = """\
 import torch, torch_spyre

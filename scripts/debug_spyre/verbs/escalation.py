@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 
-from debug_spyre.core.errors import RefusedError, UsageError
 from debug_spyre.core.escalation.conditions import Lack, lacks
 from debug_spyre.core.events import ReportMade
 from debug_spyre.edge import bundle, handover, workspace
@@ -14,6 +13,7 @@ from debug_spyre.edge.workspace import Folder
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import RefusedError, UsageError
 
 MEGABYTE = 1024 * 1024
 

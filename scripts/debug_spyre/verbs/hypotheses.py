@@ -9,14 +9,14 @@ from typing import Any
 
 from debug_spyre.core import events as ev
 from debug_spyre.core import queue, queue_words
-from debug_spyre.core.errors import BadInputError, RefusedError, UsageError
 from debug_spyre.core.fold import fold
 from debug_spyre.core.session import Session
-from debug_spyre.core.words import VERDICTS
 from debug_spyre.edge.workspace import Folder, load_session
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import BadInputError, RefusedError, UsageError
+from debug_spyre.vocabulary.words import VERDICTS
 
 
 def _arguments(parser: ArgumentParser) -> None:

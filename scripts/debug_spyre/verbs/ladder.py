@@ -8,10 +8,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from debug_spyre.core.errors import Exit, UsageError
-from debug_spyre.core.evidence import Kind
 from debug_spyre.core.laddering import AS_IS, BY_NAME, RUNGS, UNDECIDED, Rung, Step, conclusion, ladder_lines
-from debug_spyre.core.words import RunStatus
 from debug_spyre.edge.examining import Examination, add_examining, examination
 from debug_spyre.edge.files import write_atomically
 from debug_spyre.edge.finding_runs import known_ids
@@ -21,6 +18,9 @@ from debug_spyre.edge.records import RunRecord
 from debug_spyre.edge.run_folder import RUNS, RunFolder
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import Exit, UsageError
+from debug_spyre.vocabulary.evidence import Kind
+from debug_spyre.vocabulary.words import RunStatus
 
 PLUGIN, STATE = "debug_spyre_ladder", "ladder.json"
 

@@ -8,7 +8,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from debug_spyre.core.errors import BadInputError, UsageError
 from debug_spyre.core.events import ArtifactSaved, Event, ExperimentNoted, FindingNoted, NextNoted, SummaryNoted
 from debug_spyre.edge.files import PRIVATE, make_folder, sha256_of, write_atomically
 from debug_spyre.edge.references import is_there
@@ -17,6 +16,7 @@ from debug_spyre.edge.workspace import Folder, find_checkout, load_session
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import BadInputError, UsageError
 
 TAIL_LINES = 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

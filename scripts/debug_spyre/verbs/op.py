@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import DebugSpyreError, Exit, UsageError
 from debug_spyre.core.surface.index import Index
 from debug_spyre.core.surface.names import OpName, name_in_words, near, parse
 from debug_spyre.core.surface.say import lines_of, op_json, unresolved_json, unresolved_lines
@@ -17,6 +16,7 @@ from debug_spyre.edge.surface_files import Found, cache_folders, find_package, l
 from debug_spyre.edge.workspace import find_checkout, logs_folder
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, UsageError
 
 MOST_LINES = 10
 

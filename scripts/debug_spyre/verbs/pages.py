@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from debug_spyre.core.errors import BadInputError, Exit, UsageError
-from debug_spyre.core.view.text import count, size
 from debug_spyre.edge import page, pruning
 from debug_spyre.edge.workspace import find_checkout, logs_folder, session_folders
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, the_session
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
+from debug_spyre.vocabulary.safe_text import count, size
 
 _SPARED = "what an open session needs, and runs under way, are never removed"
 

@@ -7,9 +7,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
-from debug_spyre.core.errors import RefusedError, UsageError
 from debug_spyre.core.escalation.conditions import failing_run
-from debug_spyre.core.evidence import Evidence, Failure
 from debug_spyre.core.repro.fingerprint import Fingerprint, of_failure
 from debug_spyre.core.repro.words import read_call
 from debug_spyre.core.session import Session
@@ -24,6 +22,8 @@ from debug_spyre.edge.workspace import Folder
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import RefusedError, UsageError
+from debug_spyre.vocabulary.evidence import Evidence, Failure
 
 
 def _arguments(parser: ArgumentParser) -> None:

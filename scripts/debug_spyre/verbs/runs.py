@@ -7,9 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from debug_spyre.core.errors import Exit, UsageError
 from debug_spyre.core.run_words import says
-from debug_spyre.core.words import RUN_NAMES
 from debug_spyre.edge import card, lock
 from debug_spyre.edge.experiments import with_experiment
 from debug_spyre.edge.finding_runs import RunPlace, find_run, known_ids, run_place
@@ -23,6 +21,8 @@ from debug_spyre.edge.surroundings import BACKEND
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import Exit, UsageError
+from debug_spyre.vocabulary.words import RUN_NAMES
 
 
 def _add_common(parser: ArgumentParser) -> None:

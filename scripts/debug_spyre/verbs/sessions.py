@@ -8,8 +8,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import BadInputError, UsageError
-from debug_spyre.core.evidence import Cluster
 from debug_spyre.core.overview import clip
 from debug_spyre.core.session import Session
 from debug_spyre.core.similar import Similar, find_similar
@@ -18,6 +16,8 @@ from debug_spyre.edge.triages import choose_cluster, find_triage
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, member_of, the_session
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import BadInputError, UsageError
+from debug_spyre.vocabulary.evidence import Cluster
 
 
 def _open_arguments(parser: ArgumentParser) -> None:

@@ -8,9 +8,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from typing import Any
 
-from debug_spyre.core.errors import Exit, UsageError
 from debug_spyre.core.shadowing import shadow_lines
-from debug_spyre.core.words import RunStatus
 from debug_spyre.edge.examining import Examination, add_examining, examination, read_report
 from debug_spyre.edge.finding_runs import find_run, known_ids
 from debug_spyre.edge.interpreter import choose
@@ -21,6 +19,8 @@ from debug_spyre.edge.suspects import with_death
 from debug_spyre.edge.workspace import load_session
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import Exit, UsageError
+from debug_spyre.vocabulary.words import RunStatus
 
 PLUGIN = "debug_spyre_shadow"
 

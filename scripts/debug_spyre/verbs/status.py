@@ -8,11 +8,8 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from debug_spyre.core.concerns import concerns
-from debug_spyre.core.errors import BadInputError, UsageError
-from debug_spyre.core.evidence import Evidence
 from debug_spyre.core.overview import brief, clip, overview
 from debug_spyre.core.session import Session
-from debug_spyre.core.words import Status
 from debug_spyre.edge import recovery, workspace
 from debug_spyre.edge.carving import half_moves
 from debug_spyre.edge.kept import all_evidence
@@ -20,6 +17,9 @@ from debug_spyre.edge.workspace import Folder
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, the_session
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import BadInputError, UsageError
+from debug_spyre.vocabulary.evidence import Evidence
+from debug_spyre.vocabulary.words import Status
 
 WATCH_SECONDS = 2.0
 

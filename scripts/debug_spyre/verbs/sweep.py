@@ -8,11 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import BadInputError, Exit, UsageError
 from debug_spyre.core.repro.call import call_to_json
 from debug_spyre.core.repro.words import read_call
 from debug_spyre.core.sweeping import summary
-from debug_spyre.core.words import RunStatus
 from debug_spyre.edge.examining import Examination, add_examining, examination
 from debug_spyre.edge.files import write_atomically
 from debug_spyre.edge.finding_runs import find_run
@@ -21,6 +19,8 @@ from debug_spyre.edge.pytest_command import child_path
 from debug_spyre.edge.records import RunRecord, load_record
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
+from debug_spyre.vocabulary.words import RunStatus
 
 EXAMPLE = "debug-spyre sweep aten.mean.dim 'f16[4,256]' '[-1]' True"
 POINTS, REPORT = "sweep.jsonl", "sweep.json"

@@ -9,19 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.errors import EnvironmentTroubleError, Exit, UsageError
-from debug_spyre.core.evidence import Evidence, Triage
 from debug_spyre.core.triage.forms import triage_to_json
 from debug_spyre.core.triage.markdown import markdown
 from debug_spyre.core.triage.trend import trend
 from debug_spyre.core.triage.words import say
-from debug_spyre.core.words import RunStatus
 from debug_spyre.edge.earlier import earlier_clusters
 from debug_spyre.edge.log_triage import grouped, triage_logs
 from debug_spyre.edge.rules_file import all_rules
 from debug_spyre.edge.workspace import find_checkout, slugify
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import EnvironmentTroubleError, Exit, UsageError
+from debug_spyre.vocabulary.evidence import Evidence, Triage
+from debug_spyre.vocabulary.words import RunStatus
 
 
 def _arguments(parser: ArgumentParser) -> None:

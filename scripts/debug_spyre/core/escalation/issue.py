@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from debug_spyre.core.escalation.conditions import failing_run, revision
-from debug_spyre.core.evidence import Evidence, Failure, Kind, Stage
 from debug_spyre.core.session import Session
-from debug_spyre.core.words import HypothesisStatus
+from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Stage
+from debug_spyre.vocabulary.words import HypothesisStatus
 
 LONGEST_TITLE = 110
 OPEN_BUT_TOLD = 12

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from debug_spyre.core.masking import mask
+from debug_spyre.vocabulary.masking import mask
 
 SHORTEST_NAME = 3  # a user "a" can't be hidden without hiding the letter; it is reported instead
 _COMMON = frozenset(

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from debug_spyre.core.evidence import json_number
 from debug_spyre.core.numerics.formats import Values
 from debug_spyre.core.numerics.looking import patterns_in
 from debug_spyre.core.numerics.measure import Measured, measure
 from debug_spyre.core.numerics.pattern import Pattern
 from debug_spyre.core.numerics.picture import picture
 from debug_spyre.core.numerics.verdict import Judgement, Verdict, golden_figures, judge
+from debug_spyre.vocabulary.evidence import json_number
 
 
 @dataclass(frozen=True, slots=True)

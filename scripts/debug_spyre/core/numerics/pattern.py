@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from debug_spyre.core.evidence import json_number
 from debug_spyre.core.numerics.axes import STICK, Span
 from debug_spyre.core.numerics.chance import as_probability
 from debug_spyre.core.numerics.location import Region
 from debug_spyre.core.numerics.relations import Relation
+from debug_spyre.vocabulary.evidence import json_number
 
 
 @dataclass(frozen=True, slots=True)

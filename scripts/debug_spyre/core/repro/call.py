@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from debug_spyre.core.errors import BadInputError
+from debug_spyre.vocabulary.errors import BadInputError
 
 RTOL = 4e-3  # four units of fp16's last place (2^-10), two of the card's DLF16 (2^-9)
 SCALE_TOL = 8e-3

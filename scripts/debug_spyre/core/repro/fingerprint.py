@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.evidence import Failure, Stage
 from debug_spyre.core.repro.script import Fault
+from debug_spyre.vocabulary.evidence import Failure, Stage
 
 _TELLING = re.compile(r"Unsupported|Error|does not support|not implemented|Could not run|Exception", re.IGNORECASE)
 _NOISE = re.compile(r"\d|^0x|[\[\](){}<>\"']|/|\\")

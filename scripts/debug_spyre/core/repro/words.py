@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from debug_spyre.core.errors import UsageError
 from debug_spyre.core.repro.call import Arg, Call, Tensor, Word
+from debug_spyre.vocabulary.errors import UsageError
 
 SHORT = {
     "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "i64": "int64", "i32": "int32",

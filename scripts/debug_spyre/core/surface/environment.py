@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from debug_spyre.core.masking import mask
+from debug_spyre.vocabulary.masking import mask
 
 LISTED = (
     "AIU_WORLD_SIZE", "SPYRE_DEVICES", "SPYRE_VISIBLE_DEVICES", "LOCAL_RANK", "RANK", "WORLD_SIZE",

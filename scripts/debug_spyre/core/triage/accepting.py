@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from debug_spyre.core.evidence import Fallback
 from debug_spyre.core.triage.nodeids import base_and_parameters, file_of
+from debug_spyre.vocabulary.evidence import Fallback
 
 WORD = "FallbackWarning"
 

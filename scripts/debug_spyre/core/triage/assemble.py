@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from debug_spyre.core.evidence import Evidence, Failure, Kind, Outcome, Stage, TestRecord, Unrecognised
 from debug_spyre.core.triage.block import Block
 from debug_spyre.core.triage.endings import dump_of, dump_signal, failures_at_the_end, with_dump
 from debug_spyre.core.triage.judging import judge
@@ -19,6 +18,7 @@ from debug_spyre.core.triage.rules import RULES
 from debug_spyre.core.triage.session_text import Session, SummaryLine
 from debug_spyre.core.triage.shared_setup import with_first_verdict
 from debug_spyre.core.triage.terminal import Terminal
+from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, Stage, TestRecord, Unrecognised
 
 _OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from debug_spyre.core.evidence import Kind
 from debug_spyre.core.triage.lines import without_engine
+from debug_spyre.vocabulary.evidence import Kind
 
 _ENGINE_DIED = re.compile(
     r"Engine core (?:initialization failed|died)|EngineDeadError|EngineCore (?:encountered|failed)|Worker\w* (?:proc\w* )?(?:died|failed)"

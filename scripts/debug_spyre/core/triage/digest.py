@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from debug_spyre.core.evidence import Evidence, Failure, Fallback, Kind
 from debug_spyre.core.triage.why import in_words
+from debug_spyre.vocabulary.evidence import Evidence, Failure, Fallback, Kind
 
 _LONGEST = 200
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from debug_spyre.core.evidence import Failure, Kind
 from debug_spyre.core.triage.block import Block, Frame
 from debug_spyre.core.triage.ends import Dump
 from debug_spyre.core.triage.judging import judge
@@ -16,6 +15,7 @@ from debug_spyre.core.triage.naming import from_dump
 from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.session_text import Session
 from debug_spyre.core.triage.signature import function
+from debug_spyre.vocabulary.evidence import Failure, Kind
 
 
 def with_dump(failure: Failure, dump: Dump, *, source: str, rules: Sequence[Rule]) -> Failure:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from debug_spyre.core.evidence import Evidence, Failure, Kind, Stage
+from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Stage
 
 NAME = re.compile(r"ffdc_(?P<category>[a-z_]+?)_(?P<stamp>[\dT:.-]+)_(?P<micro>\d+)_(?P<pid>\d+)\.json$")
 STAGES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from debug_spyre.core.evidence import (
+from debug_spyre.vocabulary.evidence import (
     Cluster,
     Kind,
     Separator,

@@ -9,13 +9,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from debug_spyre.core.evidence import Cluster, Evidence, Failure, Kind, Outcome, Separator, Severity, Stage
 from debug_spyre.core.triage.nodeids import base_and_parameters
 from debug_spyre.core.triage.probe import choose_probe
 from debug_spyre.core.triage.separators import separators
 from debug_spyre.core.triage.signature import function, signature
 from debug_spyre.core.triage.slug import slug
 from debug_spyre.core.triage.why import why
+from debug_spyre.vocabulary.evidence import Cluster, Evidence, Failure, Kind, Outcome, Separator, Severity, Stage
 
 _SIZES = (" >= ", " <= ", " multiple of ", " = 1;")
 _FIRST_TAGS = frozenset({"device-error"})

@@ -9,13 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from debug_spyre.core.evidence import Failure, Kind, Severity, Stage
 from debug_spyre.core.triage import numbers
 from debug_spyre.core.triage.block import Block, Frame
 from debug_spyre.core.triage.decisive import BENIGN_RAS, RAS_JSON, critical_text, decisive, engine_root, problem_block
 from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.rules import FRAME_STAGES, RULES
 from debug_spyre.core.triage.severity import severity
+from debug_spyre.vocabulary.evidence import Failure, Kind, Severity, Stage
 
 MESSAGE = 2000
 _COMPILE_CLASS = re.compile(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
-from debug_spyre.core.evidence import Counts, Evidence, Failure, Kind, Outcome, TestRecord, Unrecognised
 from debug_spyre.core.triage.block import Block
 from debug_spyre.core.triage.judging import judge
 from debug_spyre.core.triage.lines import clean
@@ -15,6 +14,7 @@ from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.rules import RULES
 from debug_spyre.core.triage.shared_setup import with_first_verdict
 from debug_spyre.core.triage.warned import Warned
+from debug_spyre.vocabulary.evidence import Counts, Evidence, Failure, Kind, Outcome, TestRecord, Unrecognised
 
 _PHASES = (("failed on setup", "setup"), ("failed on teardown", "teardown"), ("collection failure", "collect"))
 _OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from debug_spyre.core.evidence import Triage
 from debug_spyre.core.triage.digest import say_fallback
 from debug_spyre.core.triage.words import headline
+from debug_spyre.vocabulary.evidence import Triage
 
 MOST = 40
 

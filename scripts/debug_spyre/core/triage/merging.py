@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from debug_spyre.core.evidence import Counts, Evidence, Failure, Fallback, Outcome, TestRecord
+from debug_spyre.vocabulary.evidence import Counts, Evidence, Failure, Fallback, Outcome, TestRecord
 
 
 def merge(found: Sequence[Evidence]) -> Evidence:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 
-from debug_spyre.core.evidence import Outcome
 from debug_spyre.core.triage.block import Block, Frame
 from debug_spyre.core.triage.nodeids import candidates, domain, file_of, from_domain, split_nodeid
 from debug_spyre.core.triage.session_text import Session, SummaryLine
+from debug_spyre.vocabulary.evidence import Outcome
 
 FAILED_WORDS = frozenset({"FAILED", "SUBFAILED", "SUBFAIL"})
 _CRASHED = re.compile(r"worker '(\w+)' crashed while running '(.+)'$")

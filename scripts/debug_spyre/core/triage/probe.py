@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from debug_spyre.core.evidence import TestRecord
 from debug_spyre.core.triage.parameters import numbers_of
+from debug_spyre.vocabulary.evidence import TestRecord
 
 
 def choose_probe(nodeids: Sequence[str], tests: Sequence[TestRecord]) -> str | None:

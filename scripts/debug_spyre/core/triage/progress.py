@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from debug_spyre.core.evidence import Outcome
 from debug_spyre.core.triage.nodeids import split_nodeid, without_marks
 from debug_spyre.core.triage.sections import LETTERS, WORDS
+from debug_spyre.vocabulary.evidence import Outcome
 
 _WORDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|RERUN|SUBPASSED|SUBFAILED|SUBSKIPPED"
 _OUTCOME = re.compile(rf" *({_WORDS})(?=[ \[(]|$)")

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from debug_spyre.core.evidence import Counts, Evidence, Failure, Fallback, Kind, Outcome, TestRecord, Unrecognised
 from debug_spyre.core.triage.block import Block, Frame
 from debug_spyre.core.triage.judging import judge
 from debug_spyre.core.triage.lines import clean
 from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.rules import RULES
 from debug_spyre.core.triage.warned import FALLBACK_TEXT
+from debug_spyre.vocabulary.evidence import Counts, Evidence, Failure, Fallback, Kind, Outcome, TestRecord, Unrecognised
 
 _OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from debug_spyre.core.evidence import Kind, Stage
+from debug_spyre.vocabulary.evidence import Kind, Stage
 
 ANY_KIND = tuple(Kind)
 NOT_A_CRASH = (Kind.COMPILE, Kind.EXCEPTION)

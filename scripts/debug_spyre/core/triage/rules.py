@@ -6,7 +6,6 @@ compiler, the compiler before the runtime; general rules stand last.
 
 from __future__ import annotations
 
-from debug_spyre.core.evidence import Stage
 from debug_spyre.core.triage.rule import Rule
 from debug_spyre.core.triage.rules_compiler import (
     CODEGEN_RULES,
@@ -18,6 +17,7 @@ from debug_spyre.core.triage.rules_compiler import (
 )
 from debug_spyre.core.triage.rules_device import LATE_RULES, RUNTIME_RULES
 from debug_spyre.core.triage.rules_environment import ENVIRONMENT_RULES, TEST_RULES
+from debug_spyre.vocabulary.evidence import Stage
 
 RUN = Stage.RUNTIME
 LAYOUT, LOWER, GEN = Stage.LAYOUT, Stage.LOWERING, Stage.CODEGEN

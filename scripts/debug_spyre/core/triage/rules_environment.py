@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from debug_spyre.core.evidence import Kind, Stage
 from debug_spyre.core.triage.rule import ANY_KIND, make_rule
+from debug_spyre.vocabulary.evidence import Kind, Stage
 
 ENV, TEST, RUN = Stage.ENVIRONMENT, Stage.TEST_BUG, Stage.RUNTIME
 LAYOUT, LOWER, GEN = Stage.LAYOUT, Stage.LOWERING, Stage.CODEGEN

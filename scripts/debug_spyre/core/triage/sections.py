@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from debug_spyre.core.evidence import Counts, Outcome
+from debug_spyre.vocabulary.evidence import Counts, Outcome
 
 _HEADING = re.compile(r"(=+) (.+?) (=+)$")
 _TITLE = re.compile(r"_+ (.+?) _+$")

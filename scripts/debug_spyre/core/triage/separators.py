@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from debug_spyre.core.evidence import Outcome, Separator, TestRecord
 from debug_spyre.core.triage.nodeids import base_and_parameters
 from debug_spyre.core.triage.parameters import Value, features
+from debug_spyre.vocabulary.evidence import Outcome, Separator, TestRecord
 
 _DIVISORS = (64, 128, 32, 256, 16, 8, 2)
 MOST = 6

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from debug_spyre.core.evidence import Counts
 from debug_spyre.core.triage.block import Block
 from debug_spyre.core.triage.ends import Ending
 from debug_spyre.core.triage.progress import Progress
+from debug_spyre.vocabulary.evidence import Counts
 
 
 @dataclass(slots=True)

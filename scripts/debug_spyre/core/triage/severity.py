@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from debug_spyre.core.evidence import Severity
 from debug_spyre.core.triage.numbers import Mismatch
+from debug_spyre.vocabulary.evidence import Severity
 
 SMALL_RELATIVE = 0.05  # rounding of half-precision sums stays below
 LARGE = 1.0

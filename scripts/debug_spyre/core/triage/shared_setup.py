@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from debug_spyre.core.evidence import Failure
+from debug_spyre.vocabulary.evidence import Failure
 
 
 def with_first_verdict(failures: Iterable[Failure]) -> list[Failure]:

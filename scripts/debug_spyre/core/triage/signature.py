@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from debug_spyre.core.evidence import Failure, Kind, Severity
 from debug_spyre.core.triage.nodeids import base_and_parameters
 from debug_spyre.core.triage.severity import special_class
+from debug_spyre.vocabulary.evidence import Failure, Kind, Severity
 
 VERSION = "v1"
 _HEX = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{12,}\b")

@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from debug_spyre.core.evidence import Failure, Kind, Severity
 from debug_spyre.core.triage.nodeids import file_of, function_of
+from debug_spyre.vocabulary.evidence import Failure, Kind, Severity
 
 _WORD = re.compile(r"[a-z0-9]+")
 LONGEST = 60

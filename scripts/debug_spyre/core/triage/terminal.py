@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-from debug_spyre.core.evidence import Counts
 from debug_spyre.core.triage.block import Block
 from debug_spyre.core.triage.lines import without_engine
 from debug_spyre.core.triage.nodeids import split_nodeid, without_marks
@@ -26,6 +25,7 @@ from debug_spyre.core.triage.sections import (
 )
 from debug_spyre.core.triage.session_text import Session, SummaryLine
 from debug_spyre.core.triage.warned import Warned
+from debug_spyre.vocabulary.evidence import Counts
 
 _SUMMARY = re.compile(
     r"(FAILED|ERROR|SUBFAILED|SUBFAIL|PASSED|SKIPPED|XFAIL|XPASS|RERUN|SUBPASSED|SUBSKIPPED)(.*)$", re.DOTALL

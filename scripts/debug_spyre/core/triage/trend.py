@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from debug_spyre.core.evidence import Cluster
+from debug_spyre.vocabulary.evidence import Cluster
 
 
 def trend(now: Sequence[Cluster], before: Sequence[Cluster]) -> dict[str, Any]:

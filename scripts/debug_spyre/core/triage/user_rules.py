@@ -18,8 +18,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from debug_spyre.core.evidence import Kind, Stage
 from debug_spyre.core.triage.rule import Rule
+from debug_spyre.vocabulary.evidence import Kind, Stage
 
 _PLACES = ("error", "captured", "any", "class", "frame")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from debug_spyre.core.evidence import Fallback
 from debug_spyre.core.triage.lines import without_engine
 from debug_spyre.core.triage.nodeids import split_nodeid
+from debug_spyre.vocabulary.evidence import Fallback
 
 _FALLBACK = re.compile(r"(.{1,600}?):(\d+): (?:[\w.]*\.)?FallbackWarning: ?(.*)$")
 FALLBACK_TEXT = re.compile(r"(.{1,300}?) is falling back to (\w+)")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from debug_spyre.core.evidence import Failure, Kind, Severity
 from debug_spyre.core.triage.signature import function
+from debug_spyre.vocabulary.evidence import Failure, Kind, Severity
 
 _LONGEST = 220
 _FIELD = re.compile(r'"(\w+)"\s*:\s*"([^"]{0,300})"')

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from debug_spyre.core.evidence import Cluster, Evidence, Triage
 from debug_spyre.core.triage.digest import say_fallback
+from debug_spyre.vocabulary.evidence import Cluster, Evidence, Triage
 
 MOST_CLUSTERS = 12
 MOST_FALLBACKS = 6

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from debug_spyre.core.claim import shell_word
 from debug_spyre.core.queue import nothing_explains, rank
 from debug_spyre.core.view.frame import Frame, Link
-from debug_spyre.core.view.text import Piece, clip, count
-from debug_spyre.core.words import BASELINE, HypothesisStatus, Status
+from debug_spyre.vocabulary.safe_text import Piece, clip, count
+from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus, Status
 
 MOST_QUEUED, MOST_REASONS = 40, 12
 

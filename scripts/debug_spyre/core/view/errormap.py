@@ -8,7 +8,7 @@ from typing import Any
 
 from debug_spyre.core.view.frame import Frame
 from debug_spyre.core.view.pictures import Picture, Shape, num, path, text
-from debug_spyre.core.view.text import Piece
+from debug_spyre.vocabulary.safe_text import Piece
 
 WIDTH, LEFT, TOP = 400, 40, 22
 MOST_CELLS, LEVELS = 4096, 6

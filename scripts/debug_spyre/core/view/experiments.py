@@ -12,11 +12,11 @@ from debug_spyre.core.session import Note, Run
 from debug_spyre.core.view.entry_words import STANDING, conclusion, rows_of, run_word, title, took, who
 from debug_spyre.core.view.frame import Frame, Link, Word, scope_words
 from debug_spyre.core.view.heading import result_words
-from debug_spyre.core.view.moments import Moment
 from debug_spyre.core.view.output import TAIL_LINES, OutputLine, output_line, tail_lines
 from debug_spyre.core.view.pictures import Picture
-from debug_spyre.core.view.text import Piece, clip, count, one_line
 from debug_spyre.core.view.timeline import timeline_picture
+from debug_spyre.vocabulary.local_time import Moment
+from debug_spyre.vocabulary.safe_text import Piece, clip, count, one_line
 
 WHOLE_ENTRIES = 40  # the newest are shown in full
 OPEN_ENTRIES = 2  # of these the newest have their output open

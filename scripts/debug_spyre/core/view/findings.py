@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from debug_spyre.core.session import Note, Report, Run
 from debug_spyre.core.view.errormap import error_map
 from debug_spyre.core.view.frame import Frame, Link
-from debug_spyre.core.view.moments import Moment
 from debug_spyre.core.view.output import OutputLine, line_css
 from debug_spyre.core.view.pictures import Picture
-from debug_spyre.core.view.text import Piece, count, size
-from debug_spyre.core.words import RUN_NAMES
+from debug_spyre.vocabulary.local_time import Moment
+from debug_spyre.vocabulary.safe_text import Piece, count, size
+from debug_spyre.vocabulary.words import RUN_NAMES
 
 MOST_ARTIFACTS, MOST_REPORTS, MOST_MAPS, MOST_PATCH_LINES, MOST_LINES = 200, 60, 3, 200, 10
 WHAT = {

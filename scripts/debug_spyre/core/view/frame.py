@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from debug_spyre.core.evidence import Evidence, Outcome
-from debug_spyre.core.masking import MASK, mask, mask_environment, mask_words, secret_values
 from debug_spyre.core.measured import Measured
 from debug_spyre.core.session import Run, Session
 from debug_spyre.core.transitions import Sight
-from debug_spyre.core.view.moments import Moment, Zone, zone_of
-from debug_spyre.core.view.text import Piece, clean, clip, one_line, paragraphs, pieces, quoted
+from debug_spyre.vocabulary.evidence import Evidence, Outcome
+from debug_spyre.vocabulary.local_time import Moment, Zone, zone_of
+from debug_spyre.vocabulary.masking import MASK, mask, mask_environment, mask_words, secret_values
+from debug_spyre.vocabulary.safe_text import Piece, clean, clip, one_line, paragraphs, pieces, quoted
 
 FEW_IDS = 2  # more node ids than this make a command unreadable: it is shown with their number, the whole beside it
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from debug_spyre.core.view.frame import Frame, Word
 from debug_spyre.core.view.nodeids import NodeId, node_id
-from debug_spyre.core.view.text import Piece, clip
+from debug_spyre.vocabulary.safe_text import Piece, clip
 
 MOST_IDS = 6
 

@@ -11,13 +11,13 @@ from debug_spyre.core.view.findings import FindingsView, findings
 from debug_spyre.core.view.frame import Frame, Link, Material, Word
 from debug_spyre.core.view.heading import Fact, Live, facts, live, status_word
 from debug_spyre.core.view.members import ClusterView, cluster
-from debug_spyre.core.view.moments import Moment
 from debug_spyre.core.view.provenance import ProvenanceView, provenance
 from debug_spyre.core.view.queue_rows import QueueView, queue
 from debug_spyre.core.view.summary import SummaryView, summary
-from debug_spyre.core.view.text import Piece, clip, count
 from debug_spyre.core.view.validation import ValidationView, validation
-from debug_spyre.core.words import Status
+from debug_spyre.vocabulary.local_time import Moment
+from debug_spyre.vocabulary.safe_text import Piece, clip, count
+from debug_spyre.vocabulary.words import Status
 
 EXPLAINED = frozenset({"stale-summary", "no-baseline", "unattributed"})  # said in their own sections
 

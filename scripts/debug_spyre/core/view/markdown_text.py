@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from debug_spyre.core.view.text import Piece
+from debug_spyre.vocabulary.safe_text import Piece
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])|^([#+-]|\d+\.)(?=\s)|(@)(?=\w)|(&)(?=[#\w])|(!)(?=\[)")
 

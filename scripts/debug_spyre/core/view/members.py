@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from debug_spyre.core.claim import shell_word
-from debug_spyre.core.evidence import Failure
 from debug_spyre.core.session import Run
 from debug_spyre.core.transitions import new_failures
 from debug_spyre.core.view.frame import Frame, Link, scope_words, session_link
-from debug_spyre.core.view.moments import Moment
 from debug_spyre.core.view.nodeids import Group, NodeId, groups, natural, node_id
 from debug_spyre.core.view.pictures import Picture
 from debug_spyre.core.view.severity import severity_picture
-from debug_spyre.core.view.text import Piece, number
-from debug_spyre.core.words import BASELINE, FULL_MATRIX
+from debug_spyre.vocabulary.evidence import Failure
+from debug_spyre.vocabulary.local_time import Moment
+from debug_spyre.vocabulary.safe_text import Piece, number
+from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX
 
 MOST_PLAIN = 60  # more members than this are not repeated as plain text
 

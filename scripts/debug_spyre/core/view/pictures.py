@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from debug_spyre.core.view.text import Piece
+from debug_spyre.vocabulary.safe_text import Piece
 
 
 @dataclass(frozen=True, slots=True)

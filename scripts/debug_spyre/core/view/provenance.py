@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.masking import mask_environment
 from debug_spyre.core.view.frame import Frame, Link, session_link
-from debug_spyre.core.view.moments import Moment
-from debug_spyre.core.view.text import count
+from debug_spyre.vocabulary.local_time import Moment
+from debug_spyre.vocabulary.masking import mask_environment
+from debug_spyre.vocabulary.safe_text import count
 
 MOST_FACTS = 40
 FIRST = ("torch_spyre", "torch-spyre", "torch", "vllm", "python", "git", "card")

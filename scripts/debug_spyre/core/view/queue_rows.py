@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from debug_spyre.core.session import Hypothesis
 from debug_spyre.core.view.frame import Frame, Link, Word
-from debug_spyre.core.view.moments import Moment, duration
-from debug_spyre.core.view.text import Piece, clip
 from debug_spyre.core.view.timeline import GLYPHS
-from debug_spyre.core.words import HypothesisStatus
+from debug_spyre.vocabulary.local_time import Moment, duration
+from debug_spyre.vocabulary.safe_text import Piece, clip
+from debug_spyre.vocabulary.words import HypothesisStatus
 
 ORDER = tuple(HypothesisStatus)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from debug_spyre.core.evidence import Failure
 from debug_spyre.core.view.pictures import Picture, crosses, diamonds, path, text
-from debug_spyre.core.view.text import Piece, count
+from debug_spyre.vocabulary.evidence import Failure
+from debug_spyre.vocabulary.safe_text import Piece, count
 
 WIDTH, HEIGHT = 320, 264
 LEFT, RIGHT, TOP, BOTTOM = 42, 312, 22, 226

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from debug_spyre.core.evidence import Outcome
 from debug_spyre.core.transitions import FAILING
 from debug_spyre.core.triage.parameters import features
 from debug_spyre.core.view.nodeids import split
 from debug_spyre.core.view.pictures import Picture, Shape, bars, crosses, num, path, text
-from debug_spyre.core.view.text import Piece, count
+from debug_spyre.vocabulary.evidence import Outcome
+from debug_spyre.vocabulary.safe_text import Piece, count
 
 WIDTH, LABEL = 1040, 74
 ONE_STRIP, MOST_CELLS = 120, 1000

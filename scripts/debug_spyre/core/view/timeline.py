@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from debug_spyre.core.session import Hypothesis, Run
 from debug_spyre.core.view.frame import Frame
-from debug_spyre.core.view.moments import between, duration, parse
 from debug_spyre.core.view.pictures import Picture, Shape, bars, num, path, text
-from debug_spyre.core.view.text import Piece, count
-from debug_spyre.core.words import HypothesisStatus
+from debug_spyre.vocabulary.local_time import between, duration, parse
+from debug_spyre.vocabulary.safe_text import Piece, count
+from debug_spyre.vocabulary.words import HypothesisStatus
 
 WIDTH, LEFT, RIGHT, TOP, LANE = 1040, 64, 900, 22, 20
 MOST_LANES, MOST_BARS = 26, 300

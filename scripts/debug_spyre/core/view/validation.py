@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.evidence import Evidence, Outcome
 from debug_spyre.core.measured import Measure
 from debug_spyre.core.session import Run
 from debug_spyre.core.transitions import FAILING, new_failures
 from debug_spyre.core.view.frame import Frame, Link, Word, outcome_word, outcomes
 from debug_spyre.core.view.gate_view import Condition, conditions_words, gate_conditions, matrix_words
 from debug_spyre.core.view.members import failure_words
-from debug_spyre.core.view.moments import Moment
 from debug_spyre.core.view.nodeids import Group, NodeId, groups, natural, path_parts, split
 from debug_spyre.core.view.pictures import Picture
 from debug_spyre.core.view.strip import Cell, cells, strip_picture
-from debug_spyre.core.view.text import Piece
-from debug_spyre.core.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
+from debug_spyre.vocabulary.evidence import Evidence, Outcome
+from debug_spyre.vocabulary.local_time import Moment
+from debug_spyre.vocabulary.safe_text import Piece
+from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
 
 MOST_NEW, MOST_FUNCTIONS = 200, 150
 
