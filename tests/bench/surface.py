@@ -88,7 +88,7 @@ def main():
         (root / "device").touch()
         doctor = [timed(["doctor"], checkout, logs) for _ in range(REPEATS)]
         print(f"doctor    {said(doctor)} (budget 1)")
-        code = "import time; from pathlib import Path; from debug_spyre.edge.provenance import provenance; p = provenance(Path('.'))\nt = time.perf_counter(); provenance(Path('.')); print(f'provenance {time.perf_counter() - t:.3f} s in a process (aim 0.05)')"
+        code = "import time; from pathlib import Path; from debug_spyre.host.provenance import provenance; p = provenance(Path('.'))\nt = time.perf_counter(); provenance(Path('.')); print(f'provenance {time.perf_counter() - t:.3f} s in a process (aim 0.05)')"
         subprocess.run([sys.executable, "-c", code], cwd=checkout, env=none, check=True)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from debug_spyre.edge.files import make_folder
+from debug_spyre.host.files import make_folder
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 

@@ -12,8 +12,8 @@ import pytest
 from debug_spyre import cli
 from debug_spyre.core import events as ev
 from debug_spyre.edge import page
-from debug_spyre.edge.files import sweep
 from debug_spyre.edge.workspace import Folder, session_folders
+from debug_spyre.host.files import sweep
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_what_a_killed_writer_left_is_swept_an_hour_later_and_nothing_else(logs)
 
 def test_a_killed_write_leaves_a_name_that_is_swept(tmp_path):
     code = (
-        "import os, sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from debug_spyre.edge import files\n"
+        "import os, sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from debug_spyre.host import files\n"
         "files.os.replace = lambda *a: os.kill(os.getpid(), 9)\n"
         "files.write_atomically(Path(sys.argv[2]), 'text')"
     )

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from debug_spyre.edge import fingerprint
-from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.pytest_command import fallback_class, pytest_command
+from debug_spyre.host import fingerprint
+from debug_spyre.host.interpreter import choose
 
 LOCK = """
 version = 1

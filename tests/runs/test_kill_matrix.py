@@ -15,7 +15,7 @@ import pytest
 from tests.runs.conftest import MAIN, Place, alive, state_of, until
 
 from debug_spyre.edge.lock_file import is_held
-from debug_spyre.edge.processes import RUN_FOLDER
+from debug_spyre.host.processes import RUN_FOLDER
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "0"))
 FAMILY = """

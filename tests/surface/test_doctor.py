@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from debug_spyre.edge import doctor_checks as dc
-from debug_spyre.edge.compile_cache import compile_cache
 from debug_spyre.edge.doctor_checks import State
+from debug_spyre.host.compile_cache import compile_cache
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from debug_spyre.core.surface.environment import MASK, listed_variables, shown
-from debug_spyre.edge import provenance as pv
+from debug_spyre.host import provenance as pv
+from debug_spyre.host.spyre_variables import MASK, listed_variables, shown
 
 PIN = "f8d4f43b" + "0" * 32
 OTHER = "1234567890" * 4

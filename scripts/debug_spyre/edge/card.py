@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from debug_spyre.edge.processes import PROC, Process, read_process
+from debug_spyre.host.processes import PROC, Process, read_process
 from debug_spyre.vocabulary.errors import UsageError
 
 VFIO = Path("/dev/vfio")

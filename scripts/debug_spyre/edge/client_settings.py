@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge.files import make_folder, write_atomically
+from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.vocabulary.errors import BadInputError
 
 MARK = "debug-spyre/scripts"

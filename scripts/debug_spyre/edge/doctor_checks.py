@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.edge.card import CardState, devices, holders
-from debug_spyre.edge.compile_cache import compile_cache
-from debug_spyre.edge.files import make_folder
 from debug_spyre.edge.lock import is_held, lock_path, read_holder
-from debug_spyre.edge.provenance import provenance
 from debug_spyre.edge.workspace import logs_folder
+from debug_spyre.host.compile_cache import compile_cache
+from debug_spyre.host.files import make_folder
+from debug_spyre.host.provenance import provenance
 from debug_spyre.vocabulary.errors import DebugSpyreError
 
 GIGA = 1024**3

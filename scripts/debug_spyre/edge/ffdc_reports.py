@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from debug_spyre.core.triage.ffdc import NAME, Report, parse
-from debug_spyre.edge.compile_cache import compile_cache
-from debug_spyre.edge.files import PRIVATE, make_folder, write_atomically
+from debug_spyre.host.compile_cache import compile_cache
+from debug_spyre.host.files import PRIVATE, make_folder, write_atomically
 
 _LARGEST = 4 << 20
 _MOST = 200

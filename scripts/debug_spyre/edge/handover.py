@@ -16,8 +16,8 @@ from debug_spyre.core.surface.say import lines_of
 from debug_spyre.core.surface.verdict import answer_on
 from debug_spyre.edge.bundle import Entry, tail_of
 from debug_spyre.edge.surface_files import find_package, load_surface, read_table
-from debug_spyre.edge.templates import templates_folder
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.host.templates import templates_folder
 from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.evidence import Evidence, failure_to_json
 

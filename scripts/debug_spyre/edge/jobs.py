@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from debug_spyre.edge import run_folder as rf
-from debug_spyre.edge.files import PRIVATE, make_folder
 from debug_spyre.edge.finding_runs import TRIAGE
-from debug_spyre.edge.interpreter import choose
-from debug_spyre.edge.processes import is_same
 from debug_spyre.edge.progress_line import ProgressLine, Silent
 from debug_spyre.edge.records import RunRecord, load_record
 from debug_spyre.edge.recovery import recover
 from debug_spyre.edge.run_folder import Job, RunFolder
 from debug_spyre.edge.workspace import make_logs
+from debug_spyre.host.files import PRIVATE, make_folder
+from debug_spyre.host.interpreter import choose
+from debug_spyre.host.processes import is_same
 from debug_spyre.vocabulary.errors import BadInputError, CardBusyError, DebugSpyreError, EnvironmentTroubleError, Exit
 
 SCRIPTS = Path(__file__).resolve().parents[2]

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.edge.files import PRIVATE, write_atomically
 from debug_spyre.edge.tensor_files import need_numpy, read_safetensors
+from debug_spyre.host.files import PRIVATE, write_atomically
 from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Severity
 

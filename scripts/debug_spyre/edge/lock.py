@@ -25,7 +25,7 @@ from debug_spyre.edge.lock_file import (
     read_holder,
     write_holder,
 )
-from debug_spyre.edge.processes import ancestors, is_same
+from debug_spyre.host.processes import ancestors, is_same
 from debug_spyre.vocabulary.errors import CardBusyError
 
 __all__ = [

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge.clock import utc_now
-from debug_spyre.edge.processes import is_same, read_process, user_name
+from debug_spyre.host.clock import utc_now
+from debug_spyre.host.processes import is_same, read_process, user_name
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 PLACES = ("/run/lock", "/tmp", "/dev/shm")  # noqa: S108  shared by all users of the host: that is what it is for

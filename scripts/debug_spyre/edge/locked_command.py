@@ -10,12 +10,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from debug_spyre.edge import card, processes
-from debug_spyre.edge.interpreter import choose, first_on_path
+from debug_spyre.edge import card
 from debug_spyre.edge.lock import Claim, acquire
 from debug_spyre.edge.recovery import end_orphans
 from debug_spyre.edge.settling import grace_seconds, release_seconds
 from debug_spyre.edge.workspace import find_checkout
+from debug_spyre.host import processes
+from debug_spyre.host.interpreter import choose, first_on_path
 from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError, Exit, UsageError
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from debug_spyre.core import pytest_words
-from debug_spyre.edge.fingerprint import package_folder
-from debug_spyre.edge.interpreter import Interpreter, choose
+from debug_spyre.host.fingerprint import package_folder
+from debug_spyre.host.interpreter import Interpreter, choose
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, UsageError
 from debug_spyre.vocabulary.words import BASELINE
 

@@ -7,11 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from debug_spyre.core.events import RunFinished, RunStarted
-from debug_spyre.edge import card, processes, settling
-from debug_spyre.edge.faults import kept_going
+from debug_spyre.edge import card, settling
 from debug_spyre.edge.lock import INHERITED, lock_paths
 from debug_spyre.edge.run_folder import RunFolder, run_folders_of
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.host import processes
+from debug_spyre.host.best_effort import kept_going
 from debug_spyre.vocabulary.errors import BadInputError
 
 

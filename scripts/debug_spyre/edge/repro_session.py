@@ -22,10 +22,10 @@ from debug_spyre.core.repro.script import (
 )
 from debug_spyre.core.repro.writing import by_seed
 from debug_spyre.edge.first_look import REPEAT, FirstLook, Shown
-from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.reproving import Proof, Prover
-from debug_spyre.edge.search_path import search_path
 from debug_spyre.edge.shrinking import Shrinking, Step
+from debug_spyre.host.interpreter import choose
+from debug_spyre.host.search_path import search_path
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Failure
 

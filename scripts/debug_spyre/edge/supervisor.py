@@ -17,13 +17,14 @@ from pathlib import Path
 
 from debug_spyre.core.events import RunStarted
 from debug_spyre.core.fold import fold
-from debug_spyre.edge import card, faults, processes, settling, surroundings, unsafe
+from debug_spyre.edge import card, settling, surroundings, unsafe
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge.child import Child, End
 from debug_spyre.edge.lock import Claim, Held, acquire
 from debug_spyre.edge.recovery import end_orphans
 from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.edge.workspace import Folder
+from debug_spyre.host import best_effort, processes
 from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError, Exit
 from debug_spyre.vocabulary.words import RunStatus
 
@@ -42,7 +43,7 @@ def main(words: Sequence[str]) -> None:
     if os.fork():
         os._exit(0)
     signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
-    faults.in_supervisor = True
+    best_effort.in_supervisor = True
     processes.take_name("debug-spyre")
     run = RunFolder(Path(words[0]))
     os.set_inheritable(int(words[1]), False)  # the lock on job.json is ours alone

@@ -15,9 +15,9 @@ from debug_spyre import __version__
 from debug_spyre.core.surface.names import OpName
 from debug_spyre.core.surface.overloads import OverloadTable
 from debug_spyre.core.surface.sites import Form, Site, Surface, Unresolved
-from debug_spyre.edge.files import write_atomically
-from debug_spyre.edge.fingerprint import PACKAGE, installed, package_folder
-from debug_spyre.edge.interpreter import choose
+from debug_spyre.host.files import write_atomically
+from debug_spyre.host.fingerprint import PACKAGE, installed, package_folder
+from debug_spyre.host.interpreter import choose
 from debug_spyre.vocabulary.errors import BadInputError, DebugSpyreError, EnvironmentTroubleError
 
 DATA = Path(__file__).parents[1] / "core/surface/data"

@@ -9,8 +9,8 @@ from typing import Any
 
 from debug_spyre.core.events import FindingNoted, RunFinished, RunStarted
 from debug_spyre.edge import run_folder as rf
-from debug_spyre.edge.faults import kept_going
-from debug_spyre.edge.fingerprint import backend_fingerprint, site_packages
+from debug_spyre.host.best_effort import kept_going
+from debug_spyre.host.fingerprint import backend_fingerprint, site_packages
 
 BACKEND = "torch-spyre"
 
@@ -40,7 +40,7 @@ def provenance_of(job: rf.Job) -> Provenance:
     """Facts about the surroundings; an empty record where they can't be had."""
     found = Provenance(packages=site_packages(job.python))
     with kept_going("provenance"):
-        from debug_spyre.edge.provenance import provenance
+        from debug_spyre.host.provenance import provenance
 
         found.facts = provenance(Path(job.checkout), job.python)
     return found

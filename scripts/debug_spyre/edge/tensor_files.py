@@ -239,7 +239,7 @@ def write_safetensors(path: Path, tensors: dict[str, tuple[str, tuple[int, ...],
     Raises:
         EnvironmentTroubleError: the file can't be written.
     """
-    from debug_spyre.edge.files import write_atomically
+    from debug_spyre.host.files import write_atomically
 
     header, place = {}, 0
     for name, (dtype, shape, raw) in tensors.items():

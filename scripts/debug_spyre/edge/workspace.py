@@ -14,8 +14,8 @@ from typing import Any
 from debug_spyre.core.events import Event, SessionOpened
 from debug_spyre.core.fold import NoSessionError, fold
 from debug_spyre.core.session import Session
-from debug_spyre.edge.files import make_folder, write_atomically
 from debug_spyre.edge.journal import JOURNAL, Journal
+from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError, UsageError
 from debug_spyre.vocabulary.words import Status
 

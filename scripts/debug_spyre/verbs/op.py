@@ -154,7 +154,7 @@ def _known(index: Index) -> list[str]:
 
 
 def _revision(folder: Path, checkout: Path | None) -> str | None:
-    from debug_spyre.edge.provenance import revision_of
+    from debug_spyre.host.provenance import revision_of
 
     return revision_of(folder, checkout)
 

@@ -11,13 +11,13 @@ from debug_spyre.core.run_words import says
 from debug_spyre.edge import card, lock
 from debug_spyre.edge.experiments import with_experiment
 from debug_spyre.edge.finding_runs import RunPlace, find_run, known_ids, run_place
-from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.jobs import JobSpec, NeverBegan, follow, foreground_seconds, request_stop, run_job
 from debug_spyre.edge.locked_command import run_locked
 from debug_spyre.edge.pytest_command import check_command, from_root, pytest_command
 from debug_spyre.edge.records import RunRecord, load_record
 from debug_spyre.edge.recovery import recover
 from debug_spyre.edge.surroundings import BACKEND
+from debug_spyre.host.interpreter import choose
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument
 from debug_spyre.verbs.verb import Verb

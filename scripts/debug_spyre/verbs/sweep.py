@@ -12,11 +12,11 @@ from debug_spyre.core.repro.call import call_to_json
 from debug_spyre.core.repro.words import read_call
 from debug_spyre.core.sweeping import summary
 from debug_spyre.edge.examining import Examination, add_examining, examination
-from debug_spyre.edge.files import write_atomically
 from debug_spyre.edge.finding_runs import find_run
-from debug_spyre.edge.interpreter import choose
 from debug_spyre.edge.pytest_command import child_path
 from debug_spyre.edge.records import RunRecord, load_record
+from debug_spyre.host.files import write_atomically
+from debug_spyre.host.interpreter import choose
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError

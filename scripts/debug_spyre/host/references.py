@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from debug_spyre.edge.fingerprint import package_folder
-from debug_spyre.edge.interpreter import choose
-from debug_spyre.edge.search_path import search_path
+from debug_spyre.host.fingerprint import package_folder
+from debug_spyre.host.interpreter import choose
+from debug_spyre.host.search_path import search_path
 from debug_spyre.vocabulary.errors import DebugSpyreError
 
 _PLACE = re.compile(r"(?::\d+(?:-\d+)?){1,2}$")

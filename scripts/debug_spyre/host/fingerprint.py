@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from debug_spyre.edge.search_path import own_sites, search_path
+from debug_spyre.host.search_path import own_sites, search_path
 
 PACKAGE = "torch_spyre"
 _SKIPPED = {"__pycache__", ".git", "build", ".mypy_cache"}

@@ -15,11 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.surface.environment import listed_variables
-from debug_spyre.edge.fingerprint import Installed, installed, installed_in, package_folder, pinned
-from debug_spyre.edge.interpreter import choose
-from debug_spyre.edge.search_path import search_path
-from debug_spyre.edge.tree_git import SETTINGS
+from debug_spyre.host.fingerprint import Installed, installed, installed_in, package_folder, pinned
+from debug_spyre.host.git import SETTINGS
+from debug_spyre.host.interpreter import choose
+from debug_spyre.host.search_path import search_path
+from debug_spyre.host.spyre_variables import listed_variables
 from debug_spyre.vocabulary.errors import DebugSpyreError
 
 GIT_SECONDS = 5
@@ -42,7 +42,7 @@ def provenance(checkout: Path, python: str | None = None) -> dict[str, Any]:
 
 
 def _packages(checkout: Path, python: str | None) -> Path | None:
-    from debug_spyre.edge.fingerprint import site_packages
+    from debug_spyre.host.fingerprint import site_packages
 
     if python is not None:
         return site_packages(python)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_spyre.edge.fingerprint import drift, site_packages
+from debug_spyre.host.fingerprint import drift, site_packages
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 

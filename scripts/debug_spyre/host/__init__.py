@@ -1,0 +1,1 @@
+"""The machine: clock, files, processes, interpreter, installed packages, git."""
