@@ -54,7 +54,7 @@ def _run_against_bare(place, name, count, sleep):
 
 def _hand_over(place):
     prelude = (
-        f"import sys; sys.path.insert(0, {str(ROOT / 'scripts')!r}); from debug_spyre.edge import lock; import time\n"
+        f"import sys; sys.path.insert(0, {str(ROOT / 'scripts')!r}); from debug_spyre.card import lock; import time\n"
     )
     holder = "h = lock.acquire(['x']); print('held', flush=True); sys.stdin.read(1); print(time.time()); h.release()"
     found = []

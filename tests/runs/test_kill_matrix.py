@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.runs.conftest import MAIN, Place, alive, state_of, until
 
-from debug_spyre.edge.lock_file import is_held
+from debug_spyre.card.lock_file import is_held
 from debug_spyre.host.processes import RUN_FOLDER
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "0"))

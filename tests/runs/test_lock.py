@@ -11,11 +11,11 @@ import time
 import pytest
 from tests.runs.conftest import ROOT, until
 
-from debug_spyre.edge import card, lock, lock_file
+from debug_spyre.card import holders, lock, lock_file
 from debug_spyre.vocabulary.errors import CardBusyError, EnvironmentTroubleError, UsageError
 
 PRELUDE = (
-    f"import sys; sys.path.insert(0, {str(ROOT / 'scripts')!r}); from debug_spyre.edge import lock; import os, time\n"
+    f"import sys; sys.path.insert(0, {str(ROOT / 'scripts')!r}); from debug_spyre.card import lock; import os, time\n"
 )
 
 
@@ -242,52 +242,52 @@ def test_names_of_cards_never_meet(tmp_path):
 def test_cards_are_those_of_the_environment_sorted_and_narrowed(monkeypatch, tmp_path):
     one, two = tmp_path / "7", tmp_path / "12"
     monkeypatch.setenv("DEBUG_SPYRE_DEVICES", os.pathsep.join([str(one), str(two), str(one)]))
-    assert card.devices() == tuple(sorted([str(one), str(two)]))
-    assert card.devices("7") == (str(one),) and card.devices(f"{two},7") == card.devices()
+    assert holders.devices() == tuple(sorted([str(one), str(two)]))
+    assert holders.devices("7") == (str(one),) and holders.devices(f"{two},7") == holders.devices()
     with pytest.raises(UsageError, match="there is no card 8"):
-        card.devices("8")
+        holders.devices("8")
     monkeypatch.setenv("DEBUG_SPYRE_DEVICES", "")
-    assert card.devices() == ()
+    assert holders.devices() == ()
 
 
 def test_the_device_is_free_held_or_unknown(place):
     device = [str(place.device)]
-    assert card.holders(device, probe=True).state is card.CardState.FREE
+    assert holders.holders(device, probe=True).state is holders.CardState.FREE
     command, ready = place.hold(seconds=60)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         until(ready.exists)
-        seen = card.holders(device)
-        assert seen.state is card.CardState.HELD and [p.pid for p in seen.processes] == [process.pid]
+        seen = holders.holders(device)
+        assert seen.state is holders.CardState.HELD and [p.pid for p in seen.processes] == [process.pid]
         assert f"pid {process.pid}" in seen.says() and "target.py" in seen.says()
     finally:
         process.kill()
         process.wait()
-    assert card.wait_until_free(device, seconds=5).state is card.CardState.FREE
-    assert card.holders([]).state is card.CardState.UNKNOWN
+    assert holders.wait_until_free(device, seconds=5).state is holders.CardState.FREE
+    assert holders.holders([]).state is holders.CardState.UNKNOWN
 
 
 def test_a_holder_whom_proc_does_not_show_is_found_by_trying(place, monkeypatch, tmp_path):
     """As with hidepid, or from another container: nobody is seen, and the device is still not ours."""
     (tmp_path / "proc/1/fd").mkdir(parents=True)
-    monkeypatch.setattr(card, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(holders, "PROC", tmp_path / "proc")
     device = [str(place.device)]
-    assert card.holders(device).state is card.CardState.FREE
+    assert holders.holders(device).state is holders.CardState.FREE
     with open(place.device, "r+") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert card.holders(device, probe=True).state is card.CardState.HELD
-    assert card.holders(device, probe=True).state is card.CardState.FREE
+        assert holders.holders(device, probe=True).state is holders.CardState.HELD
+    assert holders.holders(device, probe=True).state is holders.CardState.FREE
     (tmp_path / "proc/1/fd").rmdir()
     (tmp_path / "proc/1").rmdir()
-    assert card.holders(device).state is card.CardState.UNKNOWN, "no process 1: others are hidden"
+    assert holders.holders(device).state is holders.CardState.UNKNOWN, "no process 1: others are hidden"
 
 
 def test_an_anonymous_device_counts_only_beside_our_own_group():
     vfio = {"/dev/vfio/7"}
-    assert card._holds({"/dev/vfio/7"}, vfio) and card._holds({card.ANONYMOUS}, vfio)
-    assert card._holds({card.ANONYMOUS, "/dev/vfio/vfio"}, vfio)
-    assert not card._holds({card.ANONYMOUS, "/dev/vfio/9"}, vfio), "somebody else's device"
-    assert not card._holds({card.ANONYMOUS}, {"/tmp/simulated"})
+    assert holders._holds({"/dev/vfio/7"}, vfio) and holders._holds({holders.ANONYMOUS}, vfio)
+    assert holders._holds({holders.ANONYMOUS, "/dev/vfio/vfio"}, vfio)
+    assert not holders._holds({holders.ANONYMOUS, "/dev/vfio/9"}, vfio), "somebody else's device"
+    assert not holders._holds({holders.ANONYMOUS}, {"/tmp/simulated"})
 
 
 def test_the_lock_verb_tells_both_in_json(place):

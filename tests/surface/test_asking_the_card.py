@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.edge.lock import lock_path
+from debug_spyre.card.lock import lock_path
 
 ROOT = Path(__file__).parents[2]
 BACKEND = ROOT / "tests/simulated_card/backend"

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from debug_spyre.card.lock import Held
 from debug_spyre.core.events import RunProgressed
 from debug_spyre.core.progress import clock
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge import settling, unsafe
-from debug_spyre.edge.lock import Held
 from debug_spyre.edge.progress_line import ResultsReader
 from debug_spyre.edge.pytest_command import child_path
 from debug_spyre.edge.run_folder import RunFolder

@@ -18,8 +18,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge.card import CardState, devices, holders
-from debug_spyre.edge.lock import is_held, lock_path, read_holder
+from debug_spyre.card.holders import CardState, devices, holders
+from debug_spyre.card.lock import is_held, lock_path, read_holder
 from debug_spyre.edge.workspace import logs_folder
 from debug_spyre.host.compile_cache import compile_cache
 from debug_spyre.host.files import make_folder

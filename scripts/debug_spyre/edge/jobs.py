@@ -207,7 +207,7 @@ def _with_plugins(argv: tuple[str, ...], plugins: tuple[str, ...]) -> tuple[str,
 
 def _start(run: RunFolder, minded: int) -> None:
     """A process of its own session with nothing of ours: neither standard streams nor descriptors."""
-    from debug_spyre.edge.lock import inherited_descriptors
+    from debug_spyre.card.lock import inherited_descriptors
 
     log = os.open(run.path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
     try:

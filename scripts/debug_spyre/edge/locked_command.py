@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from debug_spyre.edge import card
-from debug_spyre.edge.lock import Claim, acquire
+from debug_spyre.card import holders
+from debug_spyre.card.lock import Claim, acquire
 from debug_spyre.edge.recovery import end_orphans
 from debug_spyre.edge.settling import grace_seconds, release_seconds
 from debug_spyre.edge.workspace import find_checkout
@@ -40,14 +40,14 @@ def run_locked(words: Sequence[str], *, cards: Sequence[str], wait: float | None
     held = acquire(cards, wait=wait, claim=Claim(shlex.join(words)), blocked=blocked)
     try:
         if not held.nested:
-            now = card.wait_until_free(cards, seconds=5.0 if wait is None else wait)
-            if now.state is card.CardState.HELD:
+            now = holders.wait_until_free(cards, seconds=5.0 if wait is None else wait)
+            if now.state is holders.CardState.HELD:
                 raise CardBusyError(f"the card is {now.says()}", next="debug-spyre lock")
         status = _run(words, held.descriptors, held.environment())
         processes.end(lambda: processes.descendants(os.getpid()), grace=grace_seconds(), reap=_reap)
         if not held.nested:
-            now = card.wait_until_free(cards, seconds=release_seconds())
-            if now.state is card.CardState.HELD:
+            now = holders.wait_until_free(cards, seconds=release_seconds())
+            if now.state is holders.CardState.HELD:
                 sys.stderr.write(f"debug-spyre: the command has ended, and the card is still {now.says()}\n")
                 return int(Exit.STILL_HELD)
         return status

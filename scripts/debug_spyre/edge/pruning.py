@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_spyre.edge.lock_file import is_held
+from debug_spyre.card.lock_file import is_held
 from debug_spyre.edge.page import size_of
 from debug_spyre.edge.run_folder import RUNS, run_folders_of
 from debug_spyre.edge.workspace import Folder, load_session, session_folders

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from debug_spyre.card import holders
+from debug_spyre.card.lock import INHERITED, lock_paths
 from debug_spyre.core.events import RunFinished, RunStarted
-from debug_spyre.edge import card, settling
-from debug_spyre.edge.lock import INHERITED, lock_paths
+from debug_spyre.edge import settling
 from debug_spyre.edge.run_folder import RunFolder, run_folders_of
 from debug_spyre.edge.workspace import Folder
 from debug_spyre.host import processes
@@ -46,7 +47,7 @@ def _on(cards: Sequence[str]) -> Callable[[processes.Process, list[bytes]], bool
         with suppress(OSError):
             found = path.stat(follow_symlinks=False)
             marks.add(f"{found.st_dev}:{found.st_ino}")
-    holding = {process.pid for process in card.holders(cards).processes}
+    holding = {process.pid for process in holders.holders(cards).processes}
     prefix = f"{INHERITED}=".encode()
 
     def is_on(process: processes.Process, entries: list[bytes]) -> bool:

@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from debug_spyre.card import holders as card
+from debug_spyre.card.lock import Claim, Held, acquire
 from debug_spyre.core.events import RunStarted
 from debug_spyre.core.fold import fold
-from debug_spyre.edge import card, settling, surroundings, unsafe
 from debug_spyre.edge import run_folder as rf
+from debug_spyre.edge import settling, surroundings, unsafe
 from debug_spyre.edge.child import Child, End
-from debug_spyre.edge.lock import Claim, Held, acquire
 from debug_spyre.edge.recovery import end_orphans
 from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.edge.workspace import Folder

@@ -7,8 +7,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from debug_spyre.card import holders, lock
 from debug_spyre.core.run_words import says
-from debug_spyre.edge import card, lock
 from debug_spyre.edge.experiments import with_experiment
 from debug_spyre.edge.finding_runs import RunPlace, find_run, known_ids, run_place
 from debug_spyre.edge.jobs import JobSpec, NeverBegan, follow, foreground_seconds, request_stop, run_job
@@ -114,7 +114,7 @@ def _spec(
     env: dict[str, str],
     pytest_args: tuple[str, ...] | None = None,
 ) -> JobSpec:
-    card.devices(args.cards)  # a card that is not there is refused before anything is made
+    holders.devices(args.cards)  # a card that is not there is refused before anything is made
     return JobSpec(
         folder=place.folder.path,
         checkout=place.checkout,
@@ -173,12 +173,12 @@ def _say(record: RunRecord, place: RunPlace, *, as_json: bool, chosen: str | Non
 def _lock(args: Namespace) -> int:
     if args.words:
         words = _after_dashes(args.words, "lock")
-        return run_locked(words, cards=card.devices(args.cards), wait=0.0 if args.no_wait else args.wait)
-    cards = card.devices(args.cards)
+        return run_locked(words, cards=holders.devices(args.cards), wait=0.0 if args.no_wait else args.wait)
+    cards = holders.devices(args.cards)
     paths = lock.lock_paths(cards)
     held = [path for path in paths if lock.is_held(path)]
     holder = next((h for path in held if (h := lock.read_holder(path))), None)
-    seen = card.holders(cards)
+    seen = holders.holders(cards)
     lines = [f"lock: {'held by ' + (holder.says() if holder else 'somebody who left no name') if held else 'free'}"]
     lines += [f"device: {seen.says()}", *(f"  {path}" for path in paths)]
     data = {

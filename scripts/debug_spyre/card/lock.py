@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from debug_spyre.edge import card
-from debug_spyre.edge.lock_file import (
+from debug_spyre.card import holders
+from debug_spyre.card.lock_file import (
     Claim,
     Holder,
     holder_of,
@@ -114,7 +114,7 @@ def acquire(
 @contextmanager
 def card_lock(cards: Sequence[str] | None = None, *, wait: float | None = None, command: str = "") -> Iterator[Held]:
     """The lock as a context: taken, then let go."""
-    held = acquire(card.devices() if cards is None else cards, wait=wait, claim=Claim(command))
+    held = acquire(holders.devices() if cards is None else cards, wait=wait, claim=Claim(command))
     try:
         yield held
     finally:

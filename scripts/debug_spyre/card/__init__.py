@@ -1,0 +1,1 @@
+"""The Spyre cards: who holds them, and the lock."""
