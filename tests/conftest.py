@@ -42,8 +42,8 @@ def own_surroundings(monkeypatch, tmp_path_factory):
 @pytest.fixture
 def open_session():
     """Makes a checkout with one open session in it, whose probe is test_it.py::test_it; returns the session's folder."""
-    from debug_spyre.core.events import SessionOpened
-    from debug_spyre.edge.workspace import new_session_folder
+    from debug_spyre.session.events import SessionOpened
+    from debug_spyre.session.io.workspace import new_session_folder
 
     def opened(checkout):
         checkout.mkdir()

@@ -8,8 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from debug_spyre.core import events as ev
-from debug_spyre.edge.journal import Journal
+from debug_spyre.session import events as ev
+from debug_spyre.session.io.journal import Journal
 
 COMMAND = Path(__file__).parents[2] / "scripts/debug-spyre"
 REPEATS = 7

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from debug_spyre.core import events as ev
 from debug_spyre.core.concerns import concerns, is_summary_stale, nothing_explains
-from debug_spyre.core.fold import fold
 from debug_spyre.core.overview import MOST_LINES, brief, overview
+from debug_spyre.session import events as ev
+from debug_spyre.session.replay import fold
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind
 
 NODE = "tests/t.py::test_a[1-'quoted'-x=(2,3)]"

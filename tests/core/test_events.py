@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from debug_spyre.core import events as ev
+from debug_spyre.session import events as ev
 
 EXAMPLES = int(60 * float(os.environ.get("DEBUG_SPYRE_FUZZ", "1")))
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from debug_spyre.core import events as ev
-from debug_spyre.core.fold import NoSessionError, fold, member_from, member_to
-from debug_spyre.core.session import Member
+from debug_spyre.session import events as ev
+from debug_spyre.session.replay import NoSessionError, fold, member_from, member_to
+from debug_spyre.session.state import Member
 from debug_spyre.vocabulary.words import HypothesisStatus, RunStatus, Status
 
 
@@ -111,6 +111,6 @@ def test_unknown_events_are_counted_and_harmless():
 
 
 def test_every_kind_of_event_has_its_step():
-    from debug_spyre.core.fold import _STEPS
+    from debug_spyre.session.replay import _STEPS
 
     assert {*ev.KINDS.values(), ev.UnknownEvent} - set(_STEPS) == {ev.SessionOpened}

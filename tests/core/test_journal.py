@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.core import events as ev
-from debug_spyre.edge.journal import Journal
+from debug_spyre.session import events as ev
+from debug_spyre.session.io.journal import Journal
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 WRITER = """
 import sys
 from pathlib import Path
-from debug_spyre.core.events import NextNoted
-from debug_spyre.edge.journal import Journal
+from debug_spyre.session.events import NextNoted
+from debug_spyre.session.io.journal import Journal
 journal = Journal(Path(sys.argv[1]))
 for number in range(int(sys.argv[3])):
     done = journal.append(NextNoted(text=f"{sys.argv[2]}-{number} " + "x" * 300))
@@ -141,7 +141,7 @@ def test_a_full_disk_is_said_and_leaves_the_journal_whole(tmp_path):
     size = journal.path.stat().st_size
     code = (
         "import resource, signal, sys; from pathlib import Path\n"
-        "from debug_spyre.core.events import NextNoted\nfrom debug_spyre.edge.journal import Journal\n"
+        "from debug_spyre.session.events import NextNoted\nfrom debug_spyre.session.io.journal import Journal\n"
         "from debug_spyre.vocabulary.errors import EnvironmentTroubleError\n"
         f"signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, ({size + 50}, {size + 50}))\n"
         "try:\n    Journal(Path(sys.argv[1])).append(NextNoted(text='y' * 5000))\n"

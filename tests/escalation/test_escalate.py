@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.core import events as ev
-from debug_spyre.edge.workspace import new_session_folder
+from debug_spyre.session import events as ev
+from debug_spyre.session.io.workspace import new_session_folder
 from debug_spyre.vocabulary.evidence import (
     Evidence,
     Failure,

@@ -3,9 +3,9 @@
 import pytest
 from tests.loop.conftest import Story
 
-from debug_spyre.core import events as ev
 from debug_spyre.core import queue
 from debug_spyre.core.seeds import Situation, seeds
+from debug_spyre.session import events as ev
 from debug_spyre.vocabulary.errors import RefusedError, UsageError
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage, TestRecord
 

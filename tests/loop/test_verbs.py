@@ -13,9 +13,9 @@ import pytest
 from tests.loop.conftest import Story, good_story, state_of
 
 from debug_spyre.cli import main
-from debug_spyre.core import events as ev
-from debug_spyre.edge.journal import Journal
 from debug_spyre.edge.tree import tree_digest
+from debug_spyre.session import events as ev
+from debug_spyre.session.io.journal import Journal
 from debug_spyre.vocabulary.words import HypothesisStatus, Status
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import save_file
 
 from debug_spyre.cli import main
-from debug_spyre.core.events import SessionOpened
-from debug_spyre.edge.journal import Journal
+from debug_spyre.session.events import SessionOpened
+from debug_spyre.session.io.journal import Journal
 
 DTYPES = [
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2,

@@ -5,8 +5,8 @@ import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from debug_spyre.core import events as ev
-from debug_spyre.edge.workspace import Folder
+from debug_spyre.session import events as ev
+from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.evidence import (
     Counts,
     Evidence,

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from debug_spyre.core import events as ev
 from debug_spyre.edge import page
+from debug_spyre.session import events as ev
 
 pytestmark = pytest.mark.browser
 

@@ -6,9 +6,9 @@ import shlex
 
 import pytest
 
-from debug_spyre.core import events as ev
 from debug_spyre.edge import page
-from debug_spyre.edge.workspace import Folder
+from debug_spyre.session import events as ev
+from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 from debug_spyre.vocabulary.evidence import Outcome
 

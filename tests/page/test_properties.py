@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from debug_spyre.core import events as ev
 from debug_spyre.edge import page
-from debug_spyre.edge.workspace import load_session
+from debug_spyre.session import events as ev
+from debug_spyre.session.io.workspace import load_session
 
 FACTOR = float(os.environ.get("DEBUG_SPYRE_FUZZ") or 1)
 words = st.text(max_size=40) | st.sampled_from(

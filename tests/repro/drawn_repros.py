@@ -374,11 +374,11 @@ def shadowed(case, folder):
 
 def searched(case, folder, suspect):
     """The search for the smallest program and its proof: (search, proof)."""
-    from debug_spyre.core.events import SessionOpened
     from debug_spyre.edge.repro_session import ReproSession
     from debug_spyre.edge.reproving import Prover
     from debug_spyre.edge.trials import Trials
-    from debug_spyre.edge.workspace import new_session_folder
+    from debug_spyre.session.events import SessionOpened
+    from debug_spyre.session.io.workspace import new_session_folder
     from debug_spyre.vocabulary.words import RunStatus
 
     session = new_session_folder(folder / "logs", "debug-20261130-100000-drawn")

@@ -262,8 +262,8 @@ def test_it():
 
 
 def test_a_fallback_of_a_passing_test_becomes_a_script_and_can_be_handed_over(card, ds, session):
-    from debug_spyre.core.events import SessionOpened
-    from debug_spyre.edge.workspace import new_session_folder
+    from debug_spyre.session.events import SessionOpened
+    from debug_spyre.session.io.workspace import new_session_folder
 
     card("falls_back:op=rsqrt")
     checkout, _ = session

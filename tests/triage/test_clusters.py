@@ -17,7 +17,7 @@ from debug_spyre.core.triage.separators import separators
 from debug_spyre.core.triage.signature import normalise, signature
 from debug_spyre.core.triage.trend import trend
 from debug_spyre.core.triage.words import say
-from debug_spyre.edge.workspace import check_slug
+from debug_spyre.session.io.workspace import check_slug
 from debug_spyre.vocabulary.evidence import Counts, Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage
 from debug_spyre.vocabulary.evidence import TestRecord as Record
 

@@ -282,7 +282,7 @@ def test_an_opening_that_fails_leaves_nothing(ds, checkout, tmp_path):
     head = "=========================== short test summary info ============================\n"
     log.write_text(head + "FAILED tests/test_a.py::test_b - RuntimeError: x\n===== 1 failed in 0.10s =====\n")
     code = (
-        "import sys; from debug_spyre.edge import journal\n"
+        "import sys; from debug_spyre.session.io import journal\n"
         "def full(*a): raise OSError(28, 'No space left on device')\n"
         "journal.os.write = full\n"
         "from debug_spyre.cli import main; sys.exit(main(['open', 'x', '--cluster', 'c1', '--from', sys.argv[1]]))"

@@ -18,7 +18,6 @@ from debug_spyre.core.claim import (
 )
 from debug_spyre.core.measured import Measure, Measured, is_same_scope, run_ids
 from debug_spyre.core.regressions import regressions
-from debug_spyre.core.session import Member
 from debug_spyre.core.transitions import (
     FAILING,
     Answer,
@@ -27,6 +26,7 @@ from debug_spyre.core.transitions import (
     new_fallbacks,
     predicate,
 )
+from debug_spyre.session.state import Member
 from debug_spyre.vocabulary.words import POST_FIX, POST_FIX_MATRIX
 
 

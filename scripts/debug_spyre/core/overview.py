@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from debug_spyre.core.concerns import ASIDE, Concern, concerns
 from debug_spyre.core.queue import in_order
 from debug_spyre.core.queue_words import following
-from debug_spyre.core.session import Run, Session
+from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus, Status
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from debug_spyre.core import events as ev
 from debug_spyre.core.claim import shell_word
-from debug_spyre.core.session import Hypothesis, Run, Session
+from debug_spyre.session import events as ev
+from debug_spyre.session.state import Hypothesis, Run, Session
 from debug_spyre.vocabulary.errors import RefusedError, UsageError
 from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus, Status
 

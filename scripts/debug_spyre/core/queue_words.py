@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from debug_spyre.core import queue
-from debug_spyre.core.events import HypothesisAdded
-from debug_spyre.core.session import Hypothesis, Session
+from debug_spyre.session.events import HypothesisAdded
+from debug_spyre.session.state import Hypothesis, Session
 from debug_spyre.vocabulary.errors import RefusedError
 from debug_spyre.vocabulary.words import HypothesisStatus
 

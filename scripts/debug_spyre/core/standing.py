@@ -17,7 +17,7 @@ from debug_spyre.core.claim import (
     matrix_command,
 )
 from debug_spyre.core.measured import Measured, run_ids
-from debug_spyre.core.session import Session
+from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus
 
 SHORTEST_ACTION = 12

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from debug_spyre.core.session import Member
+from debug_spyre.session.state import Member
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, Severity
 
 FAILING = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.CRASHED, Outcome.TIMEOUT})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import debug_spyre
-from debug_spyre.edge.workspace import SKILL
+from debug_spyre.session.io.workspace import SKILL
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 TEXTS = ("SKILL.md", "attention-notes.md")

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from debug_spyre.core.concerns import Concern, half_moved, in_both
-from debug_spyre.core.events import Event, MemberRemoved, SessionLinked
-from debug_spyre.core.fold import fold
-from debug_spyre.core.session import Session
 from debug_spyre.edge.opening import Opening, open_session
-from debug_spyre.edge.workspace import Folder, first_event, load_session, session_folders
+from debug_spyre.session.events import Event, MemberRemoved, SessionLinked
+from debug_spyre.session.io.workspace import Folder, first_event, load_session, session_folders
+from debug_spyre.session.replay import fold
+from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.errors import BadInputError, RefusedError
 from debug_spyre.vocabulary.words import CARVED_OUT
 

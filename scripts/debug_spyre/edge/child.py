@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from debug_spyre.card.lock import Held
-from debug_spyre.core.events import RunProgressed
 from debug_spyre.core.progress import clock
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge import settling, unsafe
 from debug_spyre.edge.progress_line import ResultsReader
 from debug_spyre.edge.pytest_command import child_path
 from debug_spyre.edge.run_folder import RunFolder
-from debug_spyre.edge.workspace import Folder
 from debug_spyre.host import processes
 from debug_spyre.host.best_effort import kept_going
 from debug_spyre.host.interpreter import first_on_path
+from debug_spyre.session.events import RunProgressed
+from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.words import RunStatus
 
 LOOK_SECONDS = 0.5

@@ -20,10 +20,10 @@ from typing import Any
 
 from debug_spyre.card.holders import CardState, devices, holders
 from debug_spyre.card.lock import is_held, lock_path, read_holder
-from debug_spyre.edge.workspace import logs_folder
 from debug_spyre.host.compile_cache import compile_cache
 from debug_spyre.host.files import make_folder
 from debug_spyre.host.provenance import provenance
+from debug_spyre.session.io.workspace import logs_folder
 from debug_spyre.vocabulary.errors import DebugSpyreError
 
 GIGA = 1024**3

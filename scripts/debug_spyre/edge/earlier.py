@@ -14,7 +14,7 @@ from debug_spyre.edge.finding_runs import find_run
 from debug_spyre.edge.logs_reader import read_logs
 from debug_spyre.edge.records import read_evidence
 from debug_spyre.edge.triages import TRIAGE_FILE, find_triage
-from debug_spyre.edge.workspace import find_checkout, logs_folder
+from debug_spyre.session.io.workspace import find_checkout, logs_folder
 from debug_spyre.vocabulary.errors import BadInputError, DebugSpyreError
 from debug_spyre.vocabulary.evidence import Cluster, Evidence, evidence_from_json
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from debug_spyre.edge.workspace import find_session, logs_folder
+from debug_spyre.session.io.workspace import find_session, logs_folder
 from debug_spyre.vocabulary.errors import BadInputError, UsageError
 from debug_spyre.vocabulary.evidence import Evidence, evidence_from_json
 

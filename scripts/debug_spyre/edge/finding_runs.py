@@ -7,10 +7,17 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_spyre.edge.journal import JOURNAL
 from debug_spyre.edge.run_folder import RunFolder, run_folders_of
-from debug_spyre.edge.workspace import Folder, find_checkout, find_session, load_session, logs_folder, open_sessions
 from debug_spyre.host.clock import local_stamp
+from debug_spyre.session.io.journal import JOURNAL
+from debug_spyre.session.io.workspace import (
+    Folder,
+    find_checkout,
+    find_session,
+    load_session,
+    logs_folder,
+    open_sessions,
+)
 from debug_spyre.vocabulary.errors import BadInputError, UsageError
 from debug_spyre.vocabulary.words import Status
 

@@ -18,10 +18,10 @@ from debug_spyre.edge.progress_line import ProgressLine, Silent
 from debug_spyre.edge.records import RunRecord, load_record
 from debug_spyre.edge.recovery import recover
 from debug_spyre.edge.run_folder import Job, RunFolder
-from debug_spyre.edge.workspace import make_logs
 from debug_spyre.host.files import PRIVATE, make_folder
 from debug_spyre.host.interpreter import choose
 from debug_spyre.host.processes import is_same
+from debug_spyre.session.io.workspace import make_logs
 from debug_spyre.vocabulary.errors import BadInputError, CardBusyError, DebugSpyreError, EnvironmentTroubleError, Exit
 
 SCRIPTS = Path(__file__).resolve().parents[2]

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.events import ArtifactSaved, Event, SessionOpened
-from debug_spyre.core.fold import member_to
-from debug_spyre.core.session import Member
 from debug_spyre.edge import tree
 from debug_spyre.edge.triages import take_in
-from debug_spyre.edge.workspace import Folder, new_session_folder
 from debug_spyre.host import clock, fingerprint
 from debug_spyre.host.files import PRIVATE, sha256_of, write_atomically
 from debug_spyre.host.interpreter import choose
+from debug_spyre.session.events import ArtifactSaved, Event, SessionOpened
+from debug_spyre.session.io.workspace import Folder, new_session_folder
+from debug_spyre.session.replay import member_to
+from debug_spyre.session.state import Member
 from debug_spyre.vocabulary.errors import DebugSpyreError
 
 

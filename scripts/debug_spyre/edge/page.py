@@ -14,12 +14,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.core.events import SessionOpened
-from debug_spyre.core.session import Run, Session
-from debug_spyre.edge.kept import load_evidence
-from debug_spyre.edge.workspace import Folder, load_session, session_folders, session_of
 from debug_spyre.host.files import sweep, write_atomically
 from debug_spyre.host.templates import render_template, templates_folder
+from debug_spyre.session.events import SessionOpened
+from debug_spyre.session.io.evidence_store import load_evidence
+from debug_spyre.session.io.workspace import Folder, load_session, session_folders, session_of
+from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.words import BASELINE, RUN_NAMES
 

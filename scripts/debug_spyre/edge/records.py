@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.events import Event, RunFinished, RunStarted, SessionOpened
 from debug_spyre.core.outcome import NO_PYTEST
 from debug_spyre.core.progress import Progress
 from debug_spyre.edge.progress_line import ResultsReader
 from debug_spyre.edge.run_folder import RunFolder
-from debug_spyre.edge.workspace import Folder
+from debug_spyre.session.events import Event, RunFinished, RunStarted, SessionOpened
+from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.errors import BadInputError, Exit
 from debug_spyre.vocabulary.evidence import Evidence, evidence_from_json, failure_to_json, fallback_to_json
 from debug_spyre.vocabulary.words import RunStatus

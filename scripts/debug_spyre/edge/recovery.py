@@ -8,12 +8,12 @@ from pathlib import Path
 
 from debug_spyre.card import holders
 from debug_spyre.card.lock import INHERITED, lock_paths
-from debug_spyre.core.events import RunFinished, RunStarted
 from debug_spyre.edge import settling
 from debug_spyre.edge.run_folder import RunFolder, run_folders_of
-from debug_spyre.edge.workspace import Folder
 from debug_spyre.host import processes
 from debug_spyre.host.best_effort import kept_going
+from debug_spyre.session.events import RunFinished, RunStarted
+from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.errors import BadInputError
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.card.lock_file import is_held
-from debug_spyre.edge.journal import JOURNAL, Journal
 from debug_spyre.host.files import PRIVATE, make_folder, write_atomically
+from debug_spyre.session.io.journal import JOURNAL, Journal
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 from debug_spyre.vocabulary.words import VERBOSE
 

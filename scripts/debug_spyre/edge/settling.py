@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.core import pytest_words
-from debug_spyre.core.events import ReportMade, RunFinished, RunStarted, SessionOpened
 from debug_spyre.core.outcome import Ending, judge
 from debug_spyre.core.scope import scope_of
 from debug_spyre.edge import run_folder as rf
@@ -23,9 +22,10 @@ from debug_spyre.edge.ffdc_reports import keep_reports
 from debug_spyre.edge.records import counts_of
 from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.edge.surroundings import After, change_words, changes_before, is_declared, look_again
-from debug_spyre.edge.workspace import Folder
 from debug_spyre.host.best_effort import kept_going
 from debug_spyre.host.files import PRIVATE, write_atomically
+from debug_spyre.session.events import ReportMade, RunFinished, RunStarted, SessionOpened
+from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.evidence import Evidence, evidence_to_json
 from debug_spyre.vocabulary.words import RunStatus
 

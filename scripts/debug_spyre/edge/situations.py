@@ -7,9 +7,9 @@ from typing import Any
 
 from debug_spyre.core.claim import shell_word
 from debug_spyre.core.seeds import Situation
-from debug_spyre.core.session import Run, Session
-from debug_spyre.edge.kept import load_evidence
-from debug_spyre.edge.workspace import Folder
+from debug_spyre.session.io.evidence_store import load_evidence
+from debug_spyre.session.io.workspace import Folder
+from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.errors import RefusedError
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX

@@ -17,15 +17,15 @@ from pathlib import Path
 
 from debug_spyre.card import holders as card
 from debug_spyre.card.lock import Claim, Held, acquire
-from debug_spyre.core.events import RunStarted
-from debug_spyre.core.fold import fold
 from debug_spyre.edge import run_folder as rf
 from debug_spyre.edge import settling, surroundings, unsafe
 from debug_spyre.edge.child import Child, End
 from debug_spyre.edge.recovery import end_orphans
 from debug_spyre.edge.run_folder import RunFolder
-from debug_spyre.edge.workspace import Folder
 from debug_spyre.host import best_effort, processes
+from debug_spyre.session.events import RunStarted
+from debug_spyre.session.io.workspace import Folder
+from debug_spyre.session.replay import fold
 from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError, Exit
 from debug_spyre.vocabulary.words import RunStatus
 

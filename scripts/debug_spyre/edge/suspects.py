@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.core.repro.call import Call, call_from_json
-from debug_spyre.core.session import Session
-from debug_spyre.edge.workspace import Folder
 from debug_spyre.host.files import make_folder, write_atomically
+from debug_spyre.session.io.workspace import Folder
+from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.errors import BadInputError, UsageError
 
 

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_spyre.edge.workspace import SKILL, logs_folder
 from debug_spyre.host.git import git, index_entries, untracked
+from debug_spyre.session.io.workspace import SKILL, logs_folder
 
 FILE, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 MOST_BYTES = 64 * 1024 * 1024  # a larger untracked file (weights, dumps) is neither kept nor put back

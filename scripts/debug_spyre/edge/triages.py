@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.events import Event, RunFinished, RunStarted
-from debug_spyre.edge.workspace import Folder
 from debug_spyre.host.files import make_folder
+from debug_spyre.session.events import Event, RunFinished, RunStarted
+from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.errors import BadInputError, UsageError
 
 TRIAGE_FILE = "triage.json"

@@ -7,13 +7,14 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from debug_spyre.core.concerns import half_moved, in_both
-from debug_spyre.core.events import MemberAdded, MemberRemoved, ProbeChosen
-from debug_spyre.core.fold import member_to
 from debug_spyre.core.queue import check_open
-from debug_spyre.core.session import Member, Session
-from debug_spyre.edge import carving, opening, page, workspace
-from debug_spyre.edge.kept import all_evidence
-from debug_spyre.edge.workspace import Folder
+from debug_spyre.edge import carving, opening, page
+from debug_spyre.session.events import MemberAdded, MemberRemoved, ProbeChosen
+from debug_spyre.session.io import workspace
+from debug_spyre.session.io.evidence_store import all_evidence
+from debug_spyre.session.io.workspace import Folder
+from debug_spyre.session.replay import member_to
+from debug_spyre.session.state import Member, Session
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument, after_change, member_of, the_session
 from debug_spyre.verbs.verb import Verb

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.core.events import ReportMade
 from debug_spyre.edge.tensor_files import read_tensor
-from debug_spyre.edge.workspace import Folder
 from debug_spyre.host.files import write_atomically
+from debug_spyre.session.events import ReportMade
+from debug_spyre.session.io.workspace import Folder
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.edge.doctor_checks import REBUILD, Check, State, examine, has_text
-from debug_spyre.edge.workspace import find_checkout
 from debug_spyre.host.provenance import provenance
+from debug_spyre.session.io.workspace import find_checkout
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, Exit

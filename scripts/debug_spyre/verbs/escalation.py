@@ -6,10 +6,11 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 
 from debug_spyre.core.escalation.conditions import Lack, lacks
-from debug_spyre.core.events import ReportMade
-from debug_spyre.edge import bundle, handover, workspace
-from debug_spyre.edge.kept import all_evidence
-from debug_spyre.edge.workspace import Folder
+from debug_spyre.edge import bundle, handover
+from debug_spyre.session.events import ReportMade
+from debug_spyre.session.io import workspace
+from debug_spyre.session.io.evidence_store import all_evidence
+from debug_spyre.session.io.workspace import Folder
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb

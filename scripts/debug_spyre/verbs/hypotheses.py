@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core import events as ev
 from debug_spyre.core import queue, queue_words
-from debug_spyre.core.fold import fold
-from debug_spyre.core.session import Session
-from debug_spyre.edge.workspace import Folder, load_session
+from debug_spyre.session import events as ev
+from debug_spyre.session.io.workspace import Folder, load_session
+from debug_spyre.session.replay import fold
+from debug_spyre.session.state import Session
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb

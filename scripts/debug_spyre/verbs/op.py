@@ -13,7 +13,7 @@ from debug_spyre.core.surface.names import OpName, name_in_words, near, parse
 from debug_spyre.core.surface.say import lines_of, op_json, unresolved_json, unresolved_lines
 from debug_spyre.core.surface.verdict import OpAnswer, answer_on
 from debug_spyre.edge.surface_files import Found, cache_folders, find_package, load_surface, read_table
-from debug_spyre.edge.workspace import find_checkout, logs_folder
+from debug_spyre.session.io.workspace import find_checkout, logs_folder
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, UsageError
@@ -75,9 +75,9 @@ def _run(args: Namespace) -> int:
 
 def _keep_for_row(lines: list[str], checkout: Path, stem: str | None) -> None:
     """A row may be tested by looking an op up: the answer stands in the log, under the row in progress."""
-    from debug_spyre.core.events import ReportMade
     from debug_spyre.edge import page
-    from debug_spyre.edge.workspace import find_session, load_session
+    from debug_spyre.session.events import ReportMade
+    from debug_spyre.session.io.workspace import find_session, load_session
 
     with suppress(DebugSpyreError):
         folder = find_session(logs_folder(checkout), stem=stem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from debug_spyre.edge import page, pruning
-from debug_spyre.edge.workspace import find_checkout, logs_folder, session_folders
+from debug_spyre.session.io.workspace import find_checkout, logs_folder, session_folders
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, the_session
 from debug_spyre.verbs.verb import Verb

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.core.overview import clip
-from debug_spyre.core.session import Session
-from debug_spyre.core.similar import Similar, find_similar
-from debug_spyre.edge import opening, page, workspace
+from debug_spyre.edge import opening, page
 from debug_spyre.edge.triages import choose_cluster, find_triage
+from debug_spyre.session.io import workspace
+from debug_spyre.session.similar import Similar, find_similar
+from debug_spyre.session.state import Session
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, member_of, the_session
 from debug_spyre.verbs.verb import Verb

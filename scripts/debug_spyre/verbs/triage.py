@@ -16,7 +16,7 @@ from debug_spyre.core.triage.words import say
 from debug_spyre.edge.earlier import earlier_clusters
 from debug_spyre.edge.log_triage import grouped, triage_logs
 from debug_spyre.edge.rules_file import all_rules
-from debug_spyre.edge.workspace import find_checkout, slugify
+from debug_spyre.session.io.workspace import find_checkout, slugify
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, Exit, UsageError

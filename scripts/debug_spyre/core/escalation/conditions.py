@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from debug_spyre.core.session import Run, Session
+from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Stage
 from debug_spyre.vocabulary.words import BASELINE, CPU_CONTROL, RunStatus
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from debug_spyre.core.session import Run
 from debug_spyre.core.view.frame import Frame, Word
 from debug_spyre.core.view.queue_rows import status_word
+from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.local_time import between, duration
 from debug_spyre.vocabulary.safe_text import Piece
 from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, RunStatus

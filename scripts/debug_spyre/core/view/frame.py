@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from debug_spyre.core.measured import Measured
-from debug_spyre.core.session import Run, Session
 from debug_spyre.core.transitions import Sight
+from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.evidence import Evidence, Outcome
 from debug_spyre.vocabulary.local_time import Moment, Zone, zone_of
 from debug_spyre.vocabulary.masking import MASK, mask, mask_environment, mask_words, secret_values

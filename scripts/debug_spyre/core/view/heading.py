@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.session import Run
 from debug_spyre.core.view.frame import Frame, Link, Word, scope_words
 from debug_spyre.core.view.nodeids import NodeId, node_id
 from debug_spyre.core.view.validation import ValidationView
+from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.local_time import Moment, between, duration
 from debug_spyre.vocabulary.safe_text import Piece, count
 from debug_spyre.vocabulary.words import POST_FIX, POST_FIX_MATRIX, HypothesisStatus, Status

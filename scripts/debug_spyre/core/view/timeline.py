@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from debug_spyre.core.session import Hypothesis, Run
 from debug_spyre.core.view.frame import Frame
 from debug_spyre.core.view.pictures import Picture, Shape, bars, num, path, text
+from debug_spyre.session.state import Hypothesis, Run
 from debug_spyre.vocabulary.local_time import between, duration, parse
 from debug_spyre.vocabulary.safe_text import Piece, count
 from debug_spyre.vocabulary.words import HypothesisStatus

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from debug_spyre.core.session import Run, Session
-from debug_spyre.edge.workspace import Folder
+from debug_spyre.session.io.workspace import Folder
+from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.evidence import Evidence, evidence_from_json
 
 

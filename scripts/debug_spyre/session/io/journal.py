@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from debug_spyre.core.events import Event, EventFormatError, from_line, to_line
 from debug_spyre.host.clock import actor, utc_now
+from debug_spyre.session.events import Event, EventFormatError, from_line, to_line
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 
 JOURNAL = "journal.jsonl"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.session import Session
+from debug_spyre.session.state import Session
 
 ALIKE = 0.6
 _WORD = re.compile(r"[a-z][a-z0-9_]{2,}")

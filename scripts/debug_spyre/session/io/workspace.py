@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.events import Event, SessionOpened
-from debug_spyre.core.fold import NoSessionError, fold
-from debug_spyre.core.session import Session
-from debug_spyre.edge.journal import JOURNAL, Journal
 from debug_spyre.host.files import make_folder, write_atomically
+from debug_spyre.session.events import Event, SessionOpened
+from debug_spyre.session.io.journal import JOURNAL, Journal
+from debug_spyre.session.replay import NoSessionError, fold
+from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError, UsageError
 from debug_spyre.vocabulary.words import Status
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from debug_spyre.core import events as ev
-from debug_spyre.core.session import (
+from debug_spyre.session import events as ev
+from debug_spyre.session.state import (
     Artifact,
     Closing,
     Departed,

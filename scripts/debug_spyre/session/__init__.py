@@ -1,0 +1,1 @@
+"""One session: events, journal, replay, state, workspace."""
