@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from debug_spyre.cli import main
-from debug_spyre.edge.tree import snapshot
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import fold
+from debug_spyre.tree.io.snapshot import snapshot
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, Severity, TestRecord, evidence_to_json
 
 IDENTITY = {

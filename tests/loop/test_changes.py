@@ -5,8 +5,8 @@ import os
 import pytest
 from tests.loop.conftest import state_of
 
-from debug_spyre.core.changes import Changes, changes_from_json, is_test, read_patch
-from debug_spyre.edge.tree import patch_since, snapshot
+from debug_spyre.tree.changes import Changes, changes_from_json, is_test, read_patch
+from debug_spyre.tree.io.snapshot import patch_since, snapshot
 
 
 @pytest.fixture

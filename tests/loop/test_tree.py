@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from tests.loop.conftest import git, state_of
 
-from debug_spyre.edge import tree_revert, tree_scan
-from debug_spyre.edge.tree import changes_since, edited_files, load_start, patch_since, snapshot, tree_digest
-from debug_spyre.edge.tree_revert import finish, revert
+from debug_spyre.tree.io import revert as tree_revert
+from debug_spyre.tree.io import scan
+from debug_spyre.tree.io.revert import finish, revert
+from debug_spyre.tree.io.snapshot import changes_since, edited_files, load_start, patch_since, snapshot, tree_digest
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError, RefusedError
 
 
@@ -273,7 +274,7 @@ def test_a_file_that_a_new_gitignore_hides_is_not_taken_for_deleted(repository, 
 
 
 def test_a_large_untracked_file_is_left_alone(repository, folder, monkeypatch):
-    monkeypatch.setattr(tree_scan, "MOST_BYTES", 1000)
+    monkeypatch.setattr(scan, "MOST_BYTES", 1000)
     (repository / "weights.bin").write_bytes(b"w" * 2000)
     tree = snapshot(repository, folder)
     assert tree["skipped"] == ["weights.bin"]
@@ -322,7 +323,7 @@ def test_a_killed_revert_goes_on_and_keeps_the_whole_patch(repository, folder, m
     code = (
         "import os, sys, json\n"
         "from pathlib import Path\n"
-        "from debug_spyre.edge import tree_revert\n"
+        "from debug_spyre.tree.io import revert as tree_revert\n"
         "owner, name = (tree_revert, '_write') if sys.argv[4] == 'before a file' else (os, 'replace')\n"
         "inner, left = getattr(owner, name), [3]\n"
         "def dies(*a):\n"

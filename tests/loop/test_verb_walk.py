@@ -16,10 +16,10 @@ from tests.loop.test_gate_walk import Ran, World, naive
 from debug_spyre.core import validation
 from debug_spyre.core.measured import Measured
 from debug_spyre.edge import page
-from debug_spyre.edge.tree import tree_digest
 from debug_spyre.edge.validating import present
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.evidence_store import all_evidence
+from debug_spyre.tree.io.snapshot import tree_digest
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, TestRecord, evidence_to_json
 from debug_spyre.vocabulary.words import HypothesisStatus, Status
 

@@ -13,9 +13,9 @@ import pytest
 from tests.loop.conftest import Story, good_story, state_of
 
 from debug_spyre.cli import main
-from debug_spyre.edge.tree import tree_digest
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.journal import Journal
+from debug_spyre.tree.io.snapshot import tree_digest
 from debug_spyre.vocabulary.words import HypothesisStatus, Status
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
@@ -283,7 +283,7 @@ def test_a_killed_revert_is_recorded_by_the_next_one_with_the_tree_that_was_vali
     place.tell(Story())
     (place.checkout / "spyre_inference/ops.py").write_text("changed\n")
     patched = tree_digest(place.checkout)
-    from debug_spyre.edge.tree_revert import revert
+    from debug_spyre.tree.io.revert import revert
 
     revert(place.checkout, place.session.tree, place.folder.path)  # and killed before the journal
     assert place.session.reverts == ()

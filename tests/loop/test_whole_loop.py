@@ -8,8 +8,8 @@ import pytest
 from tests.loop.conftest import git, state_of
 
 from debug_spyre.cli import main
-from debug_spyre.edge.tree import tree_digest
 from debug_spyre.session.io.workspace import find_session, load_session, logs_folder
+from debug_spyre.tree.io.snapshot import tree_digest
 from debug_spyre.vocabulary.words import Status
 
 OPS = """\

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from debug_spyre.core.changes import Changes
 from debug_spyre.session.state import Session
+from debug_spyre.tree.changes import Changes
 from debug_spyre.vocabulary.words import GateState
 
 BASELINE_MEMBERS = "debug-spyre run --as baseline --members"

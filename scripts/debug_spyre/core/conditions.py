@@ -5,7 +5,6 @@ A question that nothing answers is unknown, never open.
 
 from __future__ import annotations
 
-from debug_spyre.core.changes import Changes
 from debug_spyre.core.claim import (
     BASELINE_MEMBERS,
     OPEN,
@@ -27,6 +26,7 @@ from debug_spyre.core.transitions import (
     predicate,
 )
 from debug_spyre.session.state import Member
+from debug_spyre.tree.changes import Changes
 from debug_spyre.vocabulary.words import POST_FIX, POST_FIX_MATRIX
 
 

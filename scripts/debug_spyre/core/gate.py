@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from debug_spyre.core import conditions, standing
-from debug_spyre.core.changes import Changes, changes_from_json
 from debug_spyre.core.claim import OPEN, SHUT, UNKNOWN, Claim, Condition, with_override
 from debug_spyre.core.measured import Measured
 from debug_spyre.session.state import Session
+from debug_spyre.tree.changes import Changes, changes_from_json
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import GateState
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.changes import Changes
 from debug_spyre.core.claim import BASELINE_MEMBERS, matrix_command, shell_word
 from debug_spyre.core.measured import Measure, Measured, is_same_scope
 from debug_spyre.core.regressions import Regressions, regressions
 from debug_spyre.core.transitions import Answer, MatrixChange, Seen, compare_matrix, predicate
 from debug_spyre.session.events import HypothesisAdded
 from debug_spyre.session.state import Member, Session
+from debug_spyre.tree.changes import Changes
 from debug_spyre.vocabulary.words import FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, RunStatus
 
 _CUT_SHORT = {RunStatus.INTERRUPTED, RunStatus.KILLED, RunStatus.LOST, RunStatus.BUSY}

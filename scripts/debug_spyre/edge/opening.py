@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge import tree
 from debug_spyre.edge.triages import take_in
 from debug_spyre.host import clock, fingerprint
 from debug_spyre.host.files import PRIVATE, sha256_of, write_atomically
@@ -17,6 +16,7 @@ from debug_spyre.session.events import ArtifactSaved, Event, SessionOpened
 from debug_spyre.session.io.workspace import Folder, new_session_folder
 from debug_spyre.session.replay import member_to
 from debug_spyre.session.state import Member
+from debug_spyre.tree.io import snapshot as tree
 from debug_spyre.vocabulary.errors import DebugSpyreError
 
 

@@ -49,7 +49,7 @@ def provenance_of(job: rf.Job) -> Provenance:
 def tree_of(job: rf.Job) -> str | None:
     """The digest of the checkout's tree."""
     with kept_going("tree digest"):
-        from debug_spyre.edge.tree import tree_digest
+        from debug_spyre.tree.io.snapshot import tree_digest
 
         return tree_digest(Path(job.checkout))
     return None

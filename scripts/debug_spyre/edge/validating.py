@@ -10,12 +10,12 @@ from debug_spyre.core.validation import Present, Step
 from debug_spyre.edge.jobs import JobSpec
 from debug_spyre.edge.pytest_command import pytest_command
 from debug_spyre.edge.run_folder import RunFolder, run_folders_of
-from debug_spyre.edge.tree import tree_digest
 from debug_spyre.host.fingerprint import backend_fingerprint
 from debug_spyre.host.interpreter import choose
 from debug_spyre.session.io.evidence_store import load_evidence
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Session
+from debug_spyre.tree.io.snapshot import tree_digest
 from debug_spyre.vocabulary.errors import RefusedError
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX

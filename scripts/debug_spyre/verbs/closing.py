@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.changes import Changes, changes_from_json, read_patch
 from debug_spyre.core.claim import Claim, Retrospective
 from debug_spyre.core.gate import OVERRIDABLE, Gate, judge, judge_blocked
 from debug_spyre.core.measured import Measured
 from debug_spyre.core.queue import check_open, nothing_explains
-from debug_spyre.edge.tree import patch_since
 from debug_spyre.edge.validating import gate_evidence, present
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import fold
 from debug_spyre.session.state import Session
+from debug_spyre.tree.changes import Changes, changes_from_json, read_patch
+from debug_spyre.tree.io.snapshot import patch_since
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, after_change, refuse_while_running, the_session
 from debug_spyre.verbs.verb import Verb

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from debug_spyre.core.queue import check_open
-from debug_spyre.edge.tree_revert import Reverted, finish, revert
 from debug_spyre.host.files import sha256_of
 from debug_spyre.session.events import ArtifactSaved, Event, TreeReverted
 from debug_spyre.session.io.workspace import Folder, load_session
+from debug_spyre.tree.io.revert import Reverted, finish, revert
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument, after_change, refuse_while_running, the_session
 from debug_spyre.verbs.verb import Verb

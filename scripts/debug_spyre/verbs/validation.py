@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.core import validation as core
-from debug_spyre.core.changes import Changes, read_patch
 from debug_spyre.core.claim import Claim
 from debug_spyre.core.gate import Gate, judge
 from debug_spyre.core.measured import Measured
 from debug_spyre.core.queue import check_open
 from debug_spyre.edge.jobs import RunRecord, follow, foreground_seconds, run_job
 from debug_spyre.edge.recovery import recover
-from debug_spyre.edge.tree import patch_since
 from debug_spyre.edge.validating import Limits, gate_evidence, job_for, present, running
 from debug_spyre.session.events import Event, ValidationRecorded
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import fold
+from debug_spyre.tree.changes import Changes, read_patch
+from debug_spyre.tree.io.snapshot import patch_since
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from debug_spyre.edge.tree_scan import Entry, object_id, read_bytes
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.host.git import git, objects_of
+from debug_spyre.tree.io.scan import Entry, object_id, read_bytes
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 States = Mapping[bytes, Entry]

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge.tree_patch import BlobStore, make_patch
-from debug_spyre.edge.tree_scan import Entry, digest_of, object_format, read_bytes, scan
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.host.git import GitFailedError, branch_of, git, half_way, head_of, index_entries, lines_of
+from debug_spyre.tree.io.patch import BlobStore, make_patch
+from debug_spyre.tree.io.scan import Entry, digest_of, object_format, read_bytes, scan
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 
 STORE = "tree"

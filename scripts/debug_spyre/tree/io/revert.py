@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge.tree import START, Change, Start, changes_since, load_start, patch_of
-from debug_spyre.edge.tree_patch import BlobStore
-from debug_spyre.edge.tree_scan import EXECUTABLE, LINK, TEMPORARY, Entry, digest_of, scan
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.git import git, half_way, head_of, index_entries
+from debug_spyre.tree.io.patch import BlobStore
+from debug_spyre.tree.io.scan import EXECUTABLE, LINK, TEMPORARY, Entry, digest_of, scan
+from debug_spyre.tree.io.snapshot import START, Change, Start, changes_since, load_start, patch_of
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, RefusedError
 
 PENDING = "revert-pending.json"

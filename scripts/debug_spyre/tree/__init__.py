@@ -1,0 +1,1 @@
+"""The working files of the checkout: snapshot, patch, revert."""
