@@ -3,8 +3,8 @@
 import pytest
 from tests.loop.conftest import Story
 
-from debug_spyre.core import queue
-from debug_spyre.core.seeds import Situation, seeds
+from debug_spyre.queue import queue_rules
+from debug_spyre.queue.seeds import Situation, seeds
 from debug_spyre.session import events as ev
 from debug_spyre.vocabulary.errors import RefusedError, UsageError
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage, TestRecord
@@ -27,7 +27,7 @@ def test_confident_and_cheap_first_then_cheap_then_code_changes_and_full_runs():
     added(story, "as long as a full run", confidence="high", cost_seconds=181)
     added(story, "best", confidence="high", cost_seconds=60)
     added(story, "medium", cost_seconds=2)
-    found = [h.text for h in queue.in_order(story.session.hypotheses)]
+    found = [h.text for h in queue_rules.in_order(story.session.hypotheses)]
     assert found == ["best", "slow", "medium", "low", "change", "full", "as long as a full run"]
 
 
@@ -35,13 +35,13 @@ def test_ties_go_to_the_row_that_the_baseline_supports():
     story = Story()
     added(story, "bare", cost_seconds=5)
     added(story, "supported", cost_seconds=5, reason="FallbackWarning")
-    assert queue.in_order(story.session.hypotheses)[0].text == "supported"
+    assert queue_rules.in_order(story.session.hypotheses)[0].text == "supported"
 
 
 def test_the_row_in_progress_stands_first_and_concluded_ones_last():
     story = Story()
     story.row("ruled-out"), story.row("queued"), story.row("in-progress")
-    assert [h.number for h in queue.in_order(story.session.hypotheses)] == [3, 2, 1]
+    assert [h.number for h in queue_rules.in_order(story.session.hypotheses)] == [3, 2, 1]
 
 
 def test_nothing_starts_before_a_baseline_that_counts():
@@ -49,16 +49,16 @@ def test_nothing_starts_before_a_baseline_that_counts():
     added(story)
     row = story.session.hypothesis(1)
     with pytest.raises(RefusedError, match="baseline") as refused:
-        queue.check_start(story.session, row)
+        queue_rules.check_start(story.session, row)
     assert "run --as baseline" in refused.value.next
     story.run("full-matrix", {"t::a": "failed"})
     with pytest.raises(RefusedError, match="baseline"):
-        queue.check_start(story.session, row)
+        queue_rules.check_start(story.session, row)
     story.run("baseline", {"t::a": "failed"}, valid=False)
     with pytest.raises(RefusedError, match="baseline"):
-        queue.check_start(story.session, row)
+        queue_rules.check_start(story.session, row)
     story.run("baseline", {"t::a": "failed"}, members_only=False)
-    queue.check_start(story.session, row)
+    queue_rules.check_start(story.session, row)
 
 
 def test_one_row_at_a_time_and_a_verdict_stands():
@@ -67,17 +67,17 @@ def test_one_row_at_a_time_and_a_verdict_stands():
     story.row("in-progress"), story.row("queued"), story.row("confirmed"), story.row("inconclusive")
     for number in (1, 2):
         with pytest.raises(RefusedError):
-            queue.check_start(story.session, story.session.hypothesis(number))
+            queue_rules.check_start(story.session, story.session.hypothesis(number))
     story.add(ev.HypothesisDropped(number=1, reason="r"))
-    queue.check_start(story.session, story.session.hypothesis(2))
-    queue.check_start(story.session, story.session.hypothesis(4))
+    queue_rules.check_start(story.session, story.session.hypothesis(2))
+    queue_rules.check_start(story.session, story.session.hypothesis(4))
     with pytest.raises(RefusedError):
-        queue.check_start(story.session, story.session.hypothesis(3))
+        queue_rules.check_start(story.session, story.session.hypothesis(3))
 
 
 def conclude(story, number=1, named=()):
     session = story.session
-    return queue.check_conclude(tuple(story.events), session, queue.row_of(session, number), named)
+    return queue_rules.check_conclude(tuple(story.events), session, queue_rules.row_of(session, number), named)
 
 
 def started():
@@ -138,42 +138,42 @@ def test_a_run_that_is_none_and_a_row_that_is_none_are_usage():
 
 
 def test_eleven_lines_are_too_many():
-    assert len(queue.check_excerpt(["x"] * 10)) == 10
+    assert len(queue_rules.check_excerpt(["x"] * 10)) == 10
     with pytest.raises(UsageError, match="at most 10"):
-        queue.check_excerpt(["x"] * 11)
-    assert len(queue.check_excerpt(["y" * 100_000])[0]) == queue.LINE_WIDTH
+        queue_rules.check_excerpt(["x"] * 11)
+    assert len(queue_rules.check_excerpt(["y" * 100_000])[0]) == queue_rules.LINE_WIDTH
 
 
 def test_the_same_row_is_not_queued_twice_until_it_is_concluded():
     story = Story()
     added(story, "The Layout  is off")
     with pytest.raises(RefusedError, match="row 1"):
-        queue.check_new(story.session, "the layout is off")
-    queue.check_new(story.session, "the layout is odd")
+        queue_rules.check_new(story.session, "the layout is off")
+    queue_rules.check_new(story.session, "the layout is odd")
     story.add(ev.HypothesisDropped(number=1, reason="r"))
-    queue.check_new(story.session, "the layout is off")
+    queue_rules.check_new(story.session, "the layout is off")
 
 
 def test_a_closed_session_takes_no_rows():
     story = Story()
-    queue.check_open(story.session)
+    queue_rules.check_open(story.session)
     story.add(ev.SessionClosed(status="blocked", next_action="x"))
     with pytest.raises(RefusedError) as refused:
-        queue.check_open(story.session)
+        queue_rules.check_open(story.session)
     assert refused.value.next.startswith("debug-spyre reopen")
 
 
 def test_nothing_explains_only_when_all_are_tested_and_none_is_confirmed():
     story = Story()
-    assert not queue.nothing_explains(story.session)
+    assert not queue_rules.nothing_explains(story.session)
     story.row("ruled-out")
-    assert queue.nothing_explains(story.session)
+    assert queue_rules.nothing_explains(story.session)
     story.row("queued")
-    assert not queue.nothing_explains(story.session)
+    assert not queue_rules.nothing_explains(story.session)
     story.add(ev.HypothesisDropped(number=2, reason="r"))
-    assert queue.nothing_explains(story.session)
+    assert queue_rules.nothing_explains(story.session)
     story.row("confirmed")
-    assert not queue.nothing_explains(story.session)
+    assert not queue_rules.nothing_explains(story.session)
 
 
 # the starter set ----------------------------------------------------------------------------------------------------
@@ -232,7 +232,9 @@ def test_each_rule_speaks_up_on_its_evidence_and_is_silent_without(rule, argumen
     found = proposed(*failures, **arguments)
     spoken = [s for s in found if s.rule == rule and s.confidence != "low"]
     assert spoken, rules(found)
-    assert all(s.reason and s.test.startswith("debug-spyre ") and s.test_class in queue.TEST_CLASSES for s in found)
+    assert all(
+        s.reason and s.test.startswith("debug-spyre ") and s.test_class in queue_rules.TEST_CLASSES for s in found
+    )
     silent = proposed(mismatch())
     assert not [s for s in silent if s.rule == rule and s.confidence != "low"]
 
@@ -331,7 +333,7 @@ def test_every_rule_can_speak_and_every_ready_command_is_one_that_its_verb_takes
     import shlex
     from argparse import ArgumentParser
 
-    from debug_spyre.core.seed_rules import RULES
+    from debug_spyre.queue.seed_rules import RULES
     from debug_spyre.verbs import table
 
     found = every_seed()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from debug_spyre.core.concerns import ASIDE, Concern, concerns
-from debug_spyre.core.queue import in_order
-from debug_spyre.core.queue_words import following
+from debug_spyre.queue.queue_rules import in_order
+from debug_spyre.queue.queue_words import following
+from debug_spyre.queue.session_warnings import ASIDE, Concern, concerns
 from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus, Status

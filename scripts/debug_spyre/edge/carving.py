@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from debug_spyre.core.concerns import Concern, half_moved, in_both
 from debug_spyre.edge.opening import Opening, open_session
+from debug_spyre.queue.session_warnings import Concern, half_moved, in_both
 from debug_spyre.session.events import Event, MemberRemoved, SessionLinked
 from debug_spyre.session.io.workspace import Folder, first_event, load_session, session_folders
 from debug_spyre.session.replay import fold

@@ -6,9 +6,9 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from debug_spyre.core.concerns import half_moved, in_both
-from debug_spyre.core.queue import check_open
 from debug_spyre.edge import carving, opening, page
+from debug_spyre.queue.queue_rules import check_open
+from debug_spyre.queue.session_warnings import half_moved, in_both
 from debug_spyre.session.events import MemberAdded, MemberRemoved, ProbeChosen
 from debug_spyre.session.io import workspace
 from debug_spyre.session.io.evidence_store import all_evidence

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core import queue, queue_words
+from debug_spyre.queue import queue_rules, queue_words
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import fold
@@ -24,9 +24,9 @@ def _arguments(parser: ArgumentParser) -> None:
     add = actions.add_parser("add", help="queue a row before anything is tested")
     add.add_argument("text", help="the hypothesis or fix, one sentence")
     add.add_argument("--test", required=True, metavar="COMMAND", help="how to test it")
-    add.add_argument("--class", dest="test_class", choices=queue.TEST_CLASSES, default="probe")
+    add.add_argument("--class", dest="test_class", choices=queue_rules.TEST_CLASSES, default="probe")
     add.add_argument("--cost", type=float, metavar="S", help="what the test takes, in seconds")
-    add.add_argument("--confidence", choices=queue.CONFIDENCES, default="medium")
+    add.add_argument("--confidence", choices=queue_rules.CONFIDENCES, default="medium")
     add.add_argument("--reason", metavar="TEXT", help="what in the evidence makes it plausible")
     seed = actions.add_parser("seed", help="the starter set, as far as the evidence supports it")
     seed.add_argument("--dry-run", action="store_true", help="show it, queue nothing")
@@ -62,11 +62,11 @@ def _add(args: Namespace) -> int:
         raise UsageError(f"--cost {args.cost} is no number of seconds", next="debug-spyre hypothesis add --help")
 
     def row(session: Session) -> list[ev.Event]:
-        queue.check_open(session)
-        queue.check_new(session, args.text)
+        queue_rules.check_open(session)
+        queue_rules.check_new(session, args.text)
         return [
             ev.HypothesisAdded(
-                number=queue.next_number(session),
+                number=queue_rules.next_number(session),
                 text=args.text.strip(),
                 test=args.test.strip(),
                 test_class=args.test_class,
@@ -82,12 +82,12 @@ def _add(args: Namespace) -> int:
 
 
 def _seed(args: Namespace) -> int:
-    from debug_spyre.core.seeds import seeds
-    from debug_spyre.edge.situations import situation
+    from debug_spyre.queue.io.situations import situation
+    from debug_spyre.queue.seeds import seeds
 
     folder = the_session(args)
     session = load_session(folder)
-    queue.check_open(session)
+    queue_rules.check_open(session)
     proposed = seeds(situation(folder, session))
     if args.dry_run:
         lines = [queue_words.say_seed(seed) for seed in proposed] or ["the evidence supports nothing"]
@@ -97,7 +97,7 @@ def _seed(args: Namespace) -> int:
         return 0
 
     def rows(now: Session) -> list[ev.Event]:
-        number, known = queue.next_number(now), {h.text for h in now.hypotheses}
+        number, known = queue_rules.next_number(now), {h.text for h in now.hypotheses}
         fresh = [seed for seed in proposed if seed.text not in known]
         return [queue_words.seed_event(seed, number + i) for i, seed in enumerate(fresh)]
 
@@ -108,8 +108,8 @@ def _seed(args: Namespace) -> int:
 def _start(args: Namespace) -> int:
     def begin(session: Session) -> list[ev.Event]:
         number = args.number if args.number is not None else queue_words.first_in_rank(session)
-        row = queue.row_of(session, number)
-        queue.check_start(session, row)
+        row = queue_rules.row_of(session, number)
+        queue_rules.check_start(session, row)
         command = (args.command or row.test).strip()
         return [ev.HypothesisStarted(number=row.number, command=command)]
 
@@ -124,7 +124,7 @@ def _start(args: Namespace) -> int:
 
     code = _change(args, begin, says)
     rows = len(load_session(the_session(args)).hypotheses)
-    if rows < queue.FEW_ROWS:
+    if rows < queue_rules.FEW_ROWS:
         warn(f"{rows} rows are few: write down every plausible one first (debug-spyre hypothesis seed)")
     return code
 
@@ -138,9 +138,9 @@ def _conclude(args: Namespace) -> int:
 
     def end(known: tuple[ev.Event, ...]) -> list[ev.Event]:
         session = fold(known)
-        row = queue.row_of(session, args.number)
-        runs = queue.check_conclude(known, session, row, args.run)
-        excerpt = queue.check_excerpt(_excerpt(args, folder, session, runs))
+        row = queue_rules.row_of(session, args.number)
+        runs = queue_rules.check_conclude(known, session, row, args.run)
+        excerpt = queue_rules.check_excerpt(_excerpt(args, folder, session, runs))
         return [
             ev.HypothesisConcluded(
                 number=row.number, verdict=args.verdict, sentence=args.sentence.strip(), excerpt=excerpt, runs=runs
@@ -148,7 +148,7 @@ def _conclude(args: Namespace) -> int:
         ]
 
     def says(session: Session) -> list[str]:
-        row = queue.row_of(session, args.number)
+        row = queue_rules.row_of(session, args.number)
         shown = f" ({', '.join(row.runs)})" if row.runs else ""
         return [f"row {row.number} {row.status}{shown}", *queue_words.following(session)]
 
@@ -161,8 +161,8 @@ def _drop(args: Namespace) -> int:
         raise UsageError("a row is dropped with a reason", next=f"debug-spyre hypothesis drop {args.number} REASON")
 
     def off(session: Session) -> list[ev.Event]:
-        queue.check_open(session)
-        row = queue.row_of(session, args.number)
+        queue_rules.check_open(session)
+        row = queue_rules.row_of(session, args.number)
         if row.is_concluded:
             raise RefusedError(f"row {row.number} is {row.status} already", next="debug-spyre hypothesis list")
         return [ev.HypothesisDropped(number=row.number, reason=args.reason.strip())]
@@ -173,7 +173,7 @@ def _drop(args: Namespace) -> int:
 def _list(args: Namespace) -> int:
     folder = the_session(args)
     session = load_session(folder)
-    rows = queue.in_order(session.hypotheses)
+    rows = queue_rules.in_order(session.hypotheses)
     lines = [queue_words.say_row(row) for row in rows] or ["the queue is empty", "  next: debug-spyre hypothesis seed"]
     answer(
         [*lines, *(queue_words.following(session) if rows else [])], queue_words.queue_json(session), as_json=args.json
@@ -204,7 +204,7 @@ def _excerpt(args: Namespace, folder: Folder, session: Session, runs: Sequence[s
     if args.lines is not None:
         return _lines_of(args, folder, session, runs)
     last = session.runs.get(runs[-1]) if runs else None
-    return last.digest[: queue.MOST_LINES] if last else ()
+    return last.digest[: queue_rules.MOST_LINES] if last else ()
 
 
 def _lines_of(args: Namespace, folder: Folder, session: Session, runs: Sequence[str]) -> list[str]:
@@ -219,7 +219,7 @@ def _lines_of(args: Namespace, folder: Folder, session: Session, runs: Sequence[
     try:
         with path.open("rb") as stream:
             for number, line in enumerate(stream, start=1):
-                if number > min(end, begin + queue.MOST_LINES):
+                if number > min(end, begin + queue_rules.MOST_LINES):
                     break
                 if number >= begin:
                     found.append(line.decode("utf-8", "replace").rstrip("\r\n"))

@@ -7,10 +7,10 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from debug_spyre.core.concerns import concerns
 from debug_spyre.core.overview import brief, clip, overview
 from debug_spyre.edge import recovery
 from debug_spyre.edge.carving import half_moves
+from debug_spyre.queue.session_warnings import concerns
 from debug_spyre.session.io import workspace
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import Folder

@@ -6,8 +6,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
 
-from debug_spyre.core.queue import check_open
 from debug_spyre.host.files import sha256_of
+from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.session.events import ArtifactSaved, Event, TreeReverted
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.tree.io.revert import Reverted, finish, revert

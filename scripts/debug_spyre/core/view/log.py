@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.concerns import Concern, concerns
 from debug_spyre.core.view.actions import Action, actions
 from debug_spyre.core.view.experiments import ExperimentsView, experiments
 from debug_spyre.core.view.findings import FindingsView, findings
@@ -15,6 +14,7 @@ from debug_spyre.core.view.provenance import ProvenanceView, provenance
 from debug_spyre.core.view.queue_rows import QueueView, queue
 from debug_spyre.core.view.summary import SummaryView, summary
 from debug_spyre.core.view.validation import ValidationView, validation
+from debug_spyre.queue.session_warnings import Concern, concerns
 from debug_spyre.vocabulary.local_time import Moment
 from debug_spyre.vocabulary.safe_text import Piece, clip, count
 from debug_spyre.vocabulary.words import Status

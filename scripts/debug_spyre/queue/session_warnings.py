@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from debug_spyre.core.queue import FEW_ROWS, nothing_explains
+from debug_spyre.queue.queue_rules import FEW_ROWS, nothing_explains
 from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.evidence import Evidence, Failure
 from debug_spyre.vocabulary.words import BASELINE, CARVED_OUT, RUN_NAMES, HypothesisStatus, Status

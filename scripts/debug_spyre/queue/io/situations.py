@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from debug_spyre.core.claim import shell_word
-from debug_spyre.core.seeds import Situation
+from debug_spyre.queue.seeds import Situation
 from debug_spyre.session.io.evidence_store import load_evidence
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Run, Session

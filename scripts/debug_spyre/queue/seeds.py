@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from debug_spyre.core.claim import shell_word
-from debug_spyre.core.queue import CONFIDENCES, stage
+from debug_spyre.queue.queue_rules import CONFIDENCES, stage
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Fallback, Kind, Severity, Stage
 
 
@@ -93,7 +93,7 @@ class Situation:
 
 def seeds(situation: Situation) -> tuple[Seed, ...]:
     """All rows that the evidence supports, confident and cheap ones first."""
-    from debug_spyre.core.seed_rules import RULES
+    from debug_spyre.queue.seed_rules import RULES
 
     found = [seed for rule in RULES for seed in rule(situation)]
     unique = {seed.text: seed for seed in found}

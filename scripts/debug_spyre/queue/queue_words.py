@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.core import queue
+from debug_spyre.queue import queue_rules
 from debug_spyre.session.events import HypothesisAdded
 from debug_spyre.session.state import Hypothesis, Session
 from debug_spyre.vocabulary.errors import RefusedError
 from debug_spyre.vocabulary.words import HypothesisStatus
 
 if TYPE_CHECKING:
-    from debug_spyre.core.seeds import Seed
+    from debug_spyre.queue.seeds import Seed
 
 WIDTH = 96
 MOST_COMMAND = 400
@@ -23,7 +23,7 @@ def first_in_rank(session: Session) -> int:
     Raises:
         RefusedError: none is queued.
     """
-    rows = queue.in_order(session.queued)
+    rows = queue_rules.in_order(session.queued)
     if not rows:
         raise RefusedError("no row is queued", next="debug-spyre hypothesis add TEXT --test COMMAND")
     return rows[0].number
@@ -31,7 +31,7 @@ def first_in_rank(session: Session) -> int:
 
 def following(session: Session) -> list[str]:
     """What comes next, or that the next tier is due."""
-    if queue.nothing_explains(session):
+    if queue_rules.nothing_explains(session):
         return [
             "every row is tested and none explains the failure: name the next tier (instrument torch-spyre, escalate)",
             "  next: debug-spyre hypothesis add TEXT --test COMMAND, or debug-spyre close blocked --next TEXT",
@@ -70,7 +70,7 @@ def say_seeded(session: Session, added: int) -> list[str]:
     """What was queued, the first five rows in order."""
     if not added:
         return ["nothing new: the queue has what the evidence supports", *following(session)]
-    rows = queue.in_order(session.queued)
+    rows = queue_rules.in_order(session.queued)
     lines = [f"{added} rows queued, in this order:", *(say_row(row, WIDTH) for row in rows[:5])]
     if len(rows) > 5:
         lines.append(f"    and {len(rows) - 5} more (debug-spyre hypothesis list)")
@@ -79,7 +79,7 @@ def say_seeded(session: Session, added: int) -> list[str]:
 
 def place_in_rank(session: Session, row: Hypothesis) -> str:
     """Where a new row stands among the queued ones."""
-    rows = queue.in_order(session.queued)
+    rows = queue_rules.in_order(session.queued)
     at = [r.number for r in rows].index(row.number) + 1
     if len(session.hypotheses) == 1:
         return "  it is the only one: write down the others too"
@@ -134,9 +134,9 @@ def queue_json(session: Session) -> dict[str, Any]:
                 "excerpt": list(row.excerpt),
                 "runs": list(row.runs),
             }
-            for row in queue.in_order(session.hypotheses)
+            for row in queue_rules.in_order(session.hypotheses)
         ],
-        "nothing_explains": queue.nothing_explains(session),
+        "nothing_explains": queue_rules.nothing_explains(session),
     }
 
 

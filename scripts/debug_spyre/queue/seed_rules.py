@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from debug_spyre.core.attention import ATTENTION_SET, attention_traces
 from debug_spyre.core.claim import shell_word
-from debug_spyre.core.queue import CHEAP_SECONDS
-from debug_spyre.core.seeds import Seed, Situation
+from debug_spyre.queue.attention import ATTENTION_SET, attention_traces
+from debug_spyre.queue.queue_rules import CHEAP_SECONDS
+from debug_spyre.queue.seeds import Seed, Situation
 from debug_spyre.vocabulary.evidence import Evidence, Kind, Outcome, Severity, Stage
 
 OVERFLOW = 60000.0

@@ -1,0 +1,1 @@
+"""The hypothesis queue: rules, seeds, warnings."""
