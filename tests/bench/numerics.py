@@ -31,8 +31,8 @@ def main():
 
 def compare_rows():
     sys.path.insert(0, str(ROOT / "scripts"))
-    from debug_spyre.core.numerics.comparison import compare
-    from debug_spyre.core.numerics.formats import decode
+    from debug_spyre.numerics.comparison import compare
+    from debug_spyre.numerics.formats import decode
 
     rng = np.random.default_rng(0)
     print(

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from debug_spyre.core.numerics.comparison import compare
-from debug_spyre.core.numerics.formats import Values
+from debug_spyre.numerics.comparison import compare
+from debug_spyre.numerics.formats import Values
 
 FLOATS = ("float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2")
 BITS = {

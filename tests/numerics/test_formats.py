@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from debug_spyre.core.numerics.formats import DEVICE, FORMATS, decode, round_to, units
+from debug_spyre.numerics.formats import DEVICE, FORMATS, decode, round_to, units
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from debug_spyre.edge.kept_tensors import COMPARISONS, compare_kept
+from debug_spyre.numerics.io.kept_tensors import COMPARISONS, compare_kept
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Severity
 
 HOSTILE = "tests/t est.py::test_«x»[a='</script>',\u202e(b)]"
@@ -124,7 +124,7 @@ def test_without_numpy_it_says_so_and_goes_on(run, tmp_path):
     (tmp_path / "numpy.py").write_text("raise ImportError('none here')", encoding="utf-8")
     code = (
         "import sys; from pathlib import Path; from debug_spyre.vocabulary.evidence import Evidence\n"
-        "from debug_spyre.edge.kept_tensors import compare_kept\n"
+        "from debug_spyre.numerics.io.kept_tensors import compare_kept\n"
         f"print(compare_kept(Path({str(folder)!r}), Evidence(('x',), None, True)).warnings)"
     )
     done = subprocess.run(

@@ -6,8 +6,8 @@ import numpy as np
 import planted
 import pytest
 
-from debug_spyre.core.numerics.comparison import compare
-from debug_spyre.core.numerics.formats import Values
+from debug_spyre.numerics.comparison import compare
+from debug_spyre.numerics.formats import Values
 
 FACTOR = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 DRAWS = 130 * FACTOR if FACTOR == 1 else 2000

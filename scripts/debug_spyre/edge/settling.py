@@ -81,7 +81,7 @@ def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
     with kept_going("the first-failure reports could not be kept", notes):
         keep_reports(run.results)
     with kept_going("the kept tensors could not be compared", notes):
-        from debug_spyre.edge.kept_tensors import compare_kept
+        from debug_spyre.numerics.io.kept_tensors import compare_kept
 
         evidence = compare_kept(run.path, evidence)
     with kept_going("the evidence could not be kept", notes):

@@ -136,9 +136,9 @@ def pattern_of(got: torch.Tensor, want: torch.Tensor) -> dict[str, Any] | None:
     try:
         from debug_spyre_calls import raw_bytes
 
-        from debug_spyre.core.numerics.comparison import compare
-        from debug_spyre.core.numerics.formats import decode
-        from debug_spyre.core.numerics.words import lines_of
+        from debug_spyre.numerics.comparison import compare
+        from debug_spyre.numerics.comparison_words import lines_of
+        from debug_spyre.numerics.formats import decode
 
         values = [
             decode(raw_bytes(t), str(t.dtype).removeprefix("torch."), tuple(t.shape)) for t in (got, want.to(got.dtype))

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.edge.tensor_files import read_tensor
 from debug_spyre.host.files import write_atomically
+from debug_spyre.numerics.io.tensor_files import read_tensor
 from debug_spyre.session.events import ReportMade
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.verbs.answer import answer
@@ -18,8 +18,8 @@ from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
 
 if TYPE_CHECKING:
-    from debug_spyre.core.numerics.comparison import Comparison
-    from debug_spyre.core.numerics.formats import Values
+    from debug_spyre.numerics.comparison import Comparison
+    from debug_spyre.numerics.formats import Values
 
 
 def _add(parser: ArgumentParser) -> None:
@@ -51,10 +51,10 @@ def _compare(
     rtol: float | None, atol: float | None, as_json: bool, keep: Folder | None,
 ) -> int:  # fmt: skip
     a, e = read_tensor(actual), read_tensor(expected)
-    from debug_spyre.core.numerics.comparison import compare
-    from debug_spyre.core.numerics.magnitudes import magnitude_lines, magnitudes
-    from debug_spyre.core.numerics.picture import as_svg
-    from debug_spyre.core.numerics.words import lines_of
+    from debug_spyre.numerics.comparison import compare
+    from debug_spyre.numerics.comparison_words import lines_of
+    from debug_spyre.numerics.magnitudes import magnitude_lines, magnitudes
+    from debug_spyre.numerics.picture import as_svg
 
     g = read_tensor(golden) if golden else None
     _same_shape(actual, a, expected, e)

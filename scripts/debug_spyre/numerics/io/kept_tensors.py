@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.edge.tensor_files import need_numpy, read_safetensors
 from debug_spyre.host.files import PRIVATE, write_atomically
+from debug_spyre.numerics.io.tensor_files import need_numpy, read_safetensors
 from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Severity
 
 if TYPE_CHECKING:
-    from debug_spyre.core.numerics.comparison import Comparison
-    from debug_spyre.core.numerics.formats import Values
+    from debug_spyre.numerics.comparison import Comparison
+    from debug_spyre.numerics.formats import Values
 
 COMPARISONS = "comparisons.json"
 SECONDS = 60.0
@@ -109,7 +109,7 @@ def _inside(folder: Path, name: str) -> Path:
 
 
 def _pair(a: Values, e: Values, pair: dict[str, Any], *, pictures: bool) -> Comparison:
-    from debug_spyre.core.numerics.comparison import compare
+    from debug_spyre.numerics.comparison import compare
 
     rtol, atol = pair.get("rtol"), pair.get("atol")
     if rtol is None or atol is None:
@@ -125,7 +125,7 @@ def _selector(
     folder: Path, line: dict[str, Any], exact: list[tuple[str, Values, str, Values]], warnings: list[str]
 ) -> str | None:
     """The first integer or bool tensor that differs from its reference, in words."""
-    from debug_spyre.core.numerics.selectors import couples, first_difference
+    from debug_spyre.numerics.selectors import couples, first_difference
 
     others: dict[str, Values] = {}
     for other in line.get("others") or ():

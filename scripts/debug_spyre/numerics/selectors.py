@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from debug_spyre.core.numerics.formats import Values
+from debug_spyre.numerics.formats import Values
 
 _DEVICE = {"dev", "device", "spyre", "actual", "act", "out", "got", "result", "card", "test"}
 _REFERENCE = {"cpu", "ref", "reference", "expected", "exp", "golden", "want", "host", "native"}

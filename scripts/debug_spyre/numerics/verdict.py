@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from debug_spyre.core.numerics.formats import DEVICE, Format, Values
-from debug_spyre.core.numerics.measure import Measured, sample
-from debug_spyre.core.numerics.pattern import Pattern, number
+from debug_spyre.numerics.formats import DEVICE, Format, Values
+from debug_spyre.numerics.measure import Measured, sample
+from debug_spyre.numerics.pattern import Pattern, number
 
 LARGE = 0.1  # of the reference's rms: no rounding does that
 TINY = 1e-200  # a reference of this size is zero: nothing to measure a difference by but

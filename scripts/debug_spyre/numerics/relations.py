@@ -11,8 +11,8 @@ from itertools import permutations
 
 import numpy as np
 
-from debug_spyre.core.numerics.chance import SIGNIFICANT, log10_count, log10_matched
-from debug_spyre.core.numerics.formats import Array
+from debug_spyre.numerics.chance import SIGNIFICANT, log10_count, log10_matched
+from debug_spyre.numerics.formats import Array
 
 LEAST_SHARE = 0.85
 LEAST_CHANGE = 0.1

@@ -12,8 +12,8 @@ from math import log10
 
 import numpy as np
 
-from debug_spyre.core.numerics.chance import LN10
-from debug_spyre.core.numerics.formats import Array
+from debug_spyre.numerics.chance import LN10
+from debug_spyre.numerics.formats import Array
 
 STICK = 64
 ALL_PERIODS = 96  # all periods up to here are tried, longer ones where the profile repeats

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 
 if TYPE_CHECKING:
-    from debug_spyre.core.numerics.formats import Values
+    from debug_spyre.numerics.formats import Values
 
 SUFFIXES = (".safetensors", ".npy", ".pt", ".pth", ".bin")
 MAX_HEADER = 100 << 20
@@ -115,7 +115,7 @@ def read_safetensors(path: Path, key: str | None = None) -> Values:
 
 
 def _decoded(path: Path, name: str, raw: bytes, entry: dict[str, Any]) -> Values:
-    from debug_spyre.core.numerics.formats import decode
+    from debug_spyre.numerics.formats import decode
 
     try:
         return decode(raw, entry["dtype"], tuple(entry["shape"]))
@@ -149,7 +149,7 @@ def _listed(names: list[str], most: int = 12) -> str:
 def _read_npy(path: Path) -> Values:
     import numpy as np
 
-    from debug_spyre.core.numerics.formats import from_numpy
+    from debug_spyre.numerics.formats import from_numpy
 
     try:
         array = np.load(path, allow_pickle=False)

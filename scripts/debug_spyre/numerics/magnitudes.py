@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from debug_spyre.core.numerics.formats import Array
-from debug_spyre.core.numerics.pattern import number
+from debug_spyre.numerics.formats import Array
+from debug_spyre.numerics.pattern import number
 from debug_spyre.vocabulary.evidence import json_number
 
 MOST_SHOWN = 12

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from debug_spyre.core.numerics.formats import Array, Format, Values
-from debug_spyre.core.numerics.location import LEAST_CONTRAST, Region, clear, find_regions, part
-from debug_spyre.core.numerics.measure import NEAR_MAX, ROUNDINGS, Measured, sample_places, working_type
-from debug_spyre.core.numerics.pattern import Pattern, patterns_of
-from debug_spyre.core.numerics.relations import (
+from debug_spyre.numerics.formats import Array, Format, Values
+from debug_spyre.numerics.location import LEAST_CONTRAST, Region, clear, find_regions, part
+from debug_spyre.numerics.measure import NEAR_MAX, ROUNDINGS, Measured, sample_places, working_type
+from debug_spyre.numerics.pattern import Pattern, patterns_of
+from debug_spyre.numerics.relations import (
     LEAST_SHARE,
     SAMPLE,
     SEED,
@@ -25,7 +25,7 @@ from debug_spyre.core.numerics.relations import (
     scale_or_offset,
     transposed,
 )
-from debug_spyre.core.numerics.slices import matched_slices
+from debug_spyre.numerics.slices import matched_slices
 
 SPREAD = 1 << 15
 LEAST_SHARES = 2.5

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from debug_spyre.core.numerics.formats import Values
-from debug_spyre.core.numerics.looking import patterns_in
-from debug_spyre.core.numerics.measure import Measured, measure
-from debug_spyre.core.numerics.pattern import Pattern
-from debug_spyre.core.numerics.picture import picture
-from debug_spyre.core.numerics.verdict import Judgement, Verdict, golden_figures, judge
+from debug_spyre.numerics.formats import Values
+from debug_spyre.numerics.measure import Measured, measure
+from debug_spyre.numerics.pattern import Pattern
+from debug_spyre.numerics.pattern_search import patterns_in
+from debug_spyre.numerics.picture import picture
+from debug_spyre.numerics.verdict import Judgement, Verdict, golden_figures, judge
 from debug_spyre.vocabulary.evidence import json_number
 
 

@@ -11,9 +11,9 @@ from math import prod
 
 import numpy as np
 
-from debug_spyre.core.numerics.axes import Span, best_span
-from debug_spyre.core.numerics.chance import SIGNIFICANT, log10_filled
-from debug_spyre.core.numerics.formats import Array
+from debug_spyre.numerics.axes import Span, best_span
+from debug_spyre.numerics.chance import SIGNIFICANT, log10_filled
+from debug_spyre.numerics.formats import Array
 
 MOST_REGIONS = 4
 LEAST_FILL = 0.25

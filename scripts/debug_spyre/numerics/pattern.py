@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from debug_spyre.core.numerics.axes import STICK, Span
-from debug_spyre.core.numerics.chance import as_probability
-from debug_spyre.core.numerics.location import Region
-from debug_spyre.core.numerics.relations import Relation
+from debug_spyre.numerics.axes import STICK, Span
+from debug_spyre.numerics.chance import as_probability
+from debug_spyre.numerics.location import Region
+from debug_spyre.numerics.relations import Relation
 from debug_spyre.vocabulary.evidence import json_number
 
 

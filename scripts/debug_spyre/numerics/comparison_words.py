@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from debug_spyre.core.numerics.comparison import Comparison
-from debug_spyre.core.numerics.pattern import Pattern, number
+from debug_spyre.numerics.comparison import Comparison
+from debug_spyre.numerics.pattern import Pattern, number
 
 MOST_PATTERNS = 5
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from debug_spyre.core.numerics.chance import SIGNIFICANT, log10_count, log10_matched
-from debug_spyre.core.numerics.formats import Array
-from debug_spyre.core.numerics.relations import LEAST_SHARE, SEED, Close, Pair, Relation
+from debug_spyre.numerics.chance import SIGNIFICANT, log10_count, log10_matched
+from debug_spyre.numerics.formats import Array
+from debug_spyre.numerics.relations import LEAST_SHARE, SEED, Close, Pair, Relation
 
 POSITIONS = 64
 TARGETS = 512

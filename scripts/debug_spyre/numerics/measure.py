@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from debug_spyre.core.numerics.formats import DEVICE, ON_DEVICE, Array, Format, Values, units
+from debug_spyre.numerics.formats import DEVICE, ON_DEVICE, Array, Format, Values, units
 
 BLOCK = 1 << 17
 NEAR_MAX = 60000.0  # the card's largest numbers are 65472 and 65504

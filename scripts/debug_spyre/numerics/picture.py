@@ -7,8 +7,8 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from debug_spyre.core.numerics.formats import Array
-from debug_spyre.core.numerics.pattern import Pattern, axis_name
+from debug_spyre.numerics.formats import Array
+from debug_spyre.numerics.pattern import Pattern, axis_name
 
 ROWS, COLUMNS, LEVELS = 24, 64, 5
 COLOURS = ("#e8ecf1", "#f6d8ae", "#f0b27a", "#e67e53", "#cf4a3c", "#8e1b3a")
