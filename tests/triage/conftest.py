@@ -13,7 +13,7 @@ SAMPLES = Path(__file__).parents[1] / "samples"
 @pytest.fixture
 def read_text(tmp_path):
     """Evidence of a log given as text or bytes."""
-    from debug_spyre.edge.logs_reader import read_logs
+    from debug_spyre.triage.io.logs_reader import read_logs
 
     def read(text, name="log.txt", checkout=None, **more):
         path = tmp_path / name

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
-from debug_spyre.core.triage.forms import triage_to_json
-from debug_spyre.core.triage.grouping import group
-from debug_spyre.edge.logs_reader import read_logs
+from debug_spyre.triage.grouping import group
+from debug_spyre.triage.io.logs_reader import read_logs
+from debug_spyre.triage.triage_json import triage_to_json
 from debug_spyre.vocabulary.evidence import Triage
 
 FIELDS = ("kind", "mismatched", "total", "max_abs", "max_rel", "error_class", "innermost_frame")

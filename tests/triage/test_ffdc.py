@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from debug_spyre.edge.ffdc_reports import keep_reports, reports_folder
-from debug_spyre.edge.logs_reader import read_logs, read_run
+from debug_spyre.triage.io.ffdc_reports import keep_reports, reports_folder
+from debug_spyre.triage.io.logs_reader import read_logs, read_run
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Kind, Stage
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from debug_spyre.core.triage.grouping import group
-from debug_spyre.core.triage.nodeids import candidates, domain, from_junit, split_nodeid
-from debug_spyre.edge.logs_reader import LONGEST, read_logs, read_run
+from debug_spyre.triage.grouping import group
+from debug_spyre.triage.io.logs_reader import LONGEST, read_logs, read_run
+from debug_spyre.triage.nodeids import candidates, domain, from_junit, split_nodeid
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Counts, Kind, Outcome
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from debug_spyre.core.triage.block import Block
-from debug_spyre.core.triage.judging import judge
-from debug_spyre.core.triage.rules import RULES
-from debug_spyre.edge.rules_file import all_rules
+from debug_spyre.triage.block import Block
+from debug_spyre.triage.io.rules_file import all_rules
+from debug_spyre.triage.judging import judge
+from debug_spyre.triage.rules import RULES
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Kind, Stage
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from debug_spyre.core.triage.grouping import group
+from debug_spyre.triage.grouping import group
 from debug_spyre.vocabulary.evidence import Kind, Stage
 from test_rules import failure_of
 

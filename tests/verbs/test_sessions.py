@@ -330,7 +330,7 @@ KILLED = """
 import os, sys
 sys.path.insert(0, sys.argv.pop(1))
 from debug_spyre import cli
-from debug_spyre.edge import carving
+from debug_spyre.triage.io import carving
 def killed(*words, **more):
     os.kill(os.getpid(), 9)
 carving.depart = killed

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from debug_spyre.core.progress import clock
-from debug_spyre.core.triage.digest import short_name
+from debug_spyre.triage.digest import short_name
 
 MOST_LINES = 10
 MOST_NAMES = 8

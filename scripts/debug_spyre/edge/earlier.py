@@ -6,15 +6,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from debug_spyre.core.triage.forms import cluster_from_json
-from debug_spyre.core.triage.grouping import group
-from debug_spyre.core.triage.rule import Rule
-from debug_spyre.core.triage.rules import RULES
 from debug_spyre.edge.finding_runs import find_run
-from debug_spyre.edge.logs_reader import read_logs
 from debug_spyre.edge.records import read_evidence
-from debug_spyre.edge.triages import TRIAGE_FILE, find_triage
 from debug_spyre.session.io.workspace import find_checkout, logs_folder
+from debug_spyre.triage.grouping import group
+from debug_spyre.triage.io.logs_reader import read_logs
+from debug_spyre.triage.io.triages import TRIAGE_FILE, find_triage
+from debug_spyre.triage.rule import Rule
+from debug_spyre.triage.rules import RULES
+from debug_spyre.triage.triage_json import cluster_from_json
 from debug_spyre.vocabulary.errors import BadInputError, DebugSpyreError
 from debug_spyre.vocabulary.evidence import Cluster, Evidence, evidence_from_json
 

@@ -18,7 +18,6 @@ from debug_spyre.core import pytest_words
 from debug_spyre.core.outcome import Ending, judge
 from debug_spyre.core.scope import scope_of
 from debug_spyre.edge import run_folder as rf
-from debug_spyre.edge.ffdc_reports import keep_reports
 from debug_spyre.edge.records import counts_of
 from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.edge.surroundings import After, change_words, changes_before, is_declared, look_again
@@ -26,6 +25,7 @@ from debug_spyre.host.best_effort import kept_going
 from debug_spyre.host.files import PRIVATE, write_atomically
 from debug_spyre.session.events import ReportMade, RunFinished, RunStarted, SessionOpened
 from debug_spyre.session.io.workspace import Folder
+from debug_spyre.triage.io.ffdc_reports import keep_reports
 from debug_spyre.vocabulary.evidence import Evidence, evidence_to_json
 from debug_spyre.vocabulary.words import RunStatus
 
@@ -72,7 +72,7 @@ def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
     output = Path(job.folder) / job.output
     evidence: Evidence | None = None
     with kept_going("the evidence could not be read", notes):
-        from debug_spyre.edge.logs_reader import read_run
+        from debug_spyre.triage.io.logs_reader import read_run
 
         results = run.results if run.results.exists() else None
         evidence = read_run(results, output, checkout=Path(job.checkout))
@@ -176,7 +176,7 @@ def _digest(evidence: Evidence | None, notes: list[str]) -> tuple[str, ...]:
     if evidence is None:
         return ()
     with kept_going("the digest could not be made", notes):
-        from debug_spyre.core.triage.digest import digest
+        from debug_spyre.triage.digest import digest
 
         return digest(evidence)
     return ()

@@ -6,7 +6,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from debug_spyre.edge import carving, opening, page
+from debug_spyre.edge import page
 from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.queue.session_warnings import half_moved, in_both
 from debug_spyre.session.events import MemberAdded, MemberRemoved, ProbeChosen
@@ -15,6 +15,7 @@ from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.replay import member_to
 from debug_spyre.session.state import Member, Session
+from debug_spyre.triage.io import carving, opening
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument, after_change, member_of, the_session
 from debug_spyre.verbs.verb import Verb

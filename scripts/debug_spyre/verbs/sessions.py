@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.core.overview import clip
-from debug_spyre.edge import opening, page
-from debug_spyre.edge.triages import choose_cluster, find_triage
+from debug_spyre.edge import page
 from debug_spyre.session.io import workspace
 from debug_spyre.session.similar import Similar, find_similar
 from debug_spyre.session.state import Session
+from debug_spyre.triage.io import opening
+from debug_spyre.triage.io.triages import choose_cluster, find_triage
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, member_of, the_session
 from debug_spyre.verbs.verb import Verb
@@ -132,8 +133,8 @@ def _plan_from_members(args: Namespace) -> opening.Opening:
 
 
 def _plan_from_logs(args: Namespace, checkout: Path) -> opening.Opening:
-    from debug_spyre.edge.log_triage import triage_logs
-    from debug_spyre.edge.rules_file import all_rules
+    from debug_spyre.triage.io.log_triage import triage_logs
+    from debug_spyre.triage.io.rules_file import all_rules
 
     paths, rules = tuple(Path(p) for p in args.logs), all_rules(Path(args.rules) if args.rules else None)
     clusters = [_cluster_json(c) for c in triage_logs(paths, checkout=checkout, rules=rules).clusters]

@@ -9,12 +9,12 @@ from typing import Any
 
 from debug_spyre.core.overview import brief, clip, overview
 from debug_spyre.edge import recovery
-from debug_spyre.edge.carving import half_moves
 from debug_spyre.queue.session_warnings import concerns
 from debug_spyre.session.io import workspace
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Session
+from debug_spyre.triage.io.carving import half_moves
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, the_session
 from debug_spyre.verbs.verb import Verb

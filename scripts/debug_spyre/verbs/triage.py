@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.triage.forms import triage_to_json
-from debug_spyre.core.triage.markdown import markdown
-from debug_spyre.core.triage.trend import trend
-from debug_spyre.core.triage.words import say
 from debug_spyre.edge.earlier import earlier_clusters
-from debug_spyre.edge.log_triage import grouped, triage_logs
-from debug_spyre.edge.rules_file import all_rules
 from debug_spyre.session.io.workspace import find_checkout, slugify
+from debug_spyre.triage.io.log_triage import grouped, triage_logs
+from debug_spyre.triage.io.rules_file import all_rules
+from debug_spyre.triage.trend import trend
+from debug_spyre.triage.triage_json import triage_to_json
+from debug_spyre.triage.triage_markdown import markdown
+from debug_spyre.triage.triage_words import say
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, Exit, UsageError

@@ -1,0 +1,186 @@
+"""From what a terminal text showed to Evidence: failures of every session, outcomes, counts, what was left open.
+
+Nothing is invented: a test without an outcome is a failure only where the text shows how the process ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from debug_spyre.triage.block import Block
+from debug_spyre.triage.block_owner import FAILED_WORDS, name_blocks
+from debug_spyre.triage.failures_without_summary import dump_of, dump_signal, failures_at_the_end, with_dump
+from debug_spyre.triage.judging import judge
+from debug_spyre.triage.rule import Rule
+from debug_spyre.triage.rules import RULES
+from debug_spyre.triage.session_text import Session, SummaryLine
+from debug_spyre.triage.shared_setup import with_first_verdict
+from debug_spyre.triage.terminal import Terminal
+from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, Stage, TestRecord, Unrecognised
+
+_OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}
+
+
+def evidence_of(terminal: Terminal, *, source: str, rules: Sequence[Rule] = RULES) -> Evidence:
+    """All that the text shows."""
+    sessions = [s for s in terminal.sessions if s.is_shown]
+    listed: list[Failure] = []
+    later_passed: set[str] = set()
+    warnings = list(terminal.warned.notes)
+    for session in sessions:
+        if session.counts is None:
+            session.counts = session.maybe
+        found = _session_failures(session, source=source, rules=rules, warnings=warnings)
+        listed = _later_wins(listed, found)
+        failed = {f.nodeid for f in found}
+        later_passed |= {n for n, o in session.progress.outcomes.items() if o is Outcome.PASSED and n not in failed}
+        later_passed -= {n for n in failed if n}
+    listed = [_flaky(f) if f.nodeid in later_passed and len(sessions) > 1 else f for f in listed]
+    if not listed and terminal.traceback is not None and not any(s.counts for s in sessions):
+        listed = [judge(terminal.traceback, source=source, rules=rules)]
+    last = next((s for s in reversed(sessions) if s.begun), sessions[-1] if sessions else terminal.session)
+    if len([s for s in sessions if s.begun]) > 1:
+        warnings.append(
+            f"{len([s for s in sessions if s.begun])} pytest sessions in one log; the counts are the last one's"
+        )
+    warnings += _reruns(sessions)
+    warnings += [f"the session ended early: {s.interrupted[1]}" for s in sessions if s.interrupted]
+    return Evidence(
+        sources=(source,),
+        counts=last.counts,
+        complete=last.counts is not None,
+        failures=tuple(listed),
+        fallbacks=terminal.warned.result(),
+        tests=_records(sessions, listed),
+        unrecognised=_unrecognised(listed),
+        warnings=tuple(dict.fromkeys(warnings)),
+        collected=last.progress.collected,
+        signal=next((s.ending.signal for s in reversed(sessions) if s.ending.signal), None) or dump_signal(sessions),
+    )
+
+
+def _later_wins(listed: list[Failure], found: list[Failure]) -> list[Failure]:
+    """A test that fails again counts once, as it failed last; a busy or broken card after its crash is no new failure."""
+    ended = {f.nodeid for f in listed if f.kind in {Kind.CRASH, Kind.TIMEOUT} and f.nodeid}
+    found = [f for f in found if f.nodeid not in ended or not {"card-busy", "device-error"} & set(f.tags)]
+    again = {f.nodeid for f in found}
+    return [f for f in listed if f.nodeid not in again] + found
+
+
+def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], warnings: list[str]) -> list[Failure]:
+    name_blocks(session)
+    crashed = [d for d in session.ending.dumps if d.kind == "fatal"]
+    workers = sum("crashed while running" in line for block in session.blocks for line in block.plain)
+    found = []
+    for block in session.blocks:
+        if block.nodeid is None and not block.frames and not block.errors and session.summary:
+            continue  # a line that captured output drew
+        failure = judge(block, source=source, rules=rules)
+        if failure.nodeid is None:
+            failure = replace(failure, nodeid=block.title, tags=(*failure.tags, "name-only"))
+        if failure.kind is Kind.CRASH and (dump := dump_of(failure, crashed, alone=workers <= 1)):
+            crashed.remove(dump)
+            failure = with_dump(failure, dump, source=source, rules=rules)
+        found.append(failure)
+    found = with_first_verdict(_without_totals(found))
+    covered = {(f.nodeid, f.phase == "call") for f in found}
+    lines = [s for s in session.summary if s.word in FAILED_WORDS or s.word == "ERROR"]
+    bare = [s for s in lines if (s.nodeid, s.word != "ERROR") not in covered]
+    calls = [s for s in bare if s.word in FAILED_WORDS]
+    texts = dict(zip(map(id, calls), session.one_liners, strict=True)) if len(calls) == len(session.one_liners) else {}
+    found += [_from_summary(line, texts.get(id(line)), source=source, rules=rules) for line in bare]
+    found += _from_progress(session, found, source)
+    if session.counts is None:
+        found += failures_at_the_end(session, found, source=source, rules=rules, warnings=warnings)
+    if session.internal is not None:
+        found.append(judge(session.internal, source=source, rules=rules))
+    elif session.interrupted and not found and "Interrupted" not in session.interrupted[1]:
+        found += _interrupted(session, source=source, rules=rules)
+    return found
+
+
+def _without_totals(found: list[Failure]) -> list[Failure]:
+    """Without `contains N failed subtests` where the subtests themselves are listed."""
+    totals = [f for f in found if re.match(r"contains \d+ failed subtests?", f.message or "")]
+    if not totals:
+        return found
+    names = {f.nodeid for f in found if f not in totals}
+    return [f for f in found if f not in totals or f.nodeid not in names]
+
+
+def _from_summary(line: SummaryLine, block: Block | None, *, source: str, rules: Sequence[Rule]) -> Failure:
+    phase = "call" if line.word != "ERROR" else ("setup" if "::" in (line.nodeid or "") else "collect")
+    if block is None:
+        block = Block(title=line.text, number=line.number)
+        nodeid = line.nodeid or ""
+        message = line.text[len(nodeid) :].removeprefix(" - ") if line.text.startswith(nodeid) else ""
+        cut = message.endswith("...")
+        if message and not (cut and ":" not in message):
+            block.feed(f"E   {message}")
+        for text in line.more:
+            block.feed(f"E   {text}")
+    block.phase, block.nodeid = phase, line.nodeid
+    return judge(block, source=source, rules=rules)
+
+
+def _from_progress(session: Session, found: list[Failure], source: str) -> list[Failure]:
+    """Tests that a progress line calls failed, where no failure text and no summary names them."""
+    named = {f.nodeid for f in found}
+    if not any(o in {Outcome.FAILED, Outcome.ERROR} for o in session.progress.outcomes.values()):
+        return []
+    unnamed = {f.nodeid for f in found if f.nodeid and "name-only" in f.tags}
+    missing = []
+    for nodeid, outcome in session.progress.outcomes.items():
+        if outcome not in {Outcome.FAILED, Outcome.ERROR} or nodeid in named:
+            continue
+        if any(nodeid.endswith(name.rsplit(".", 1)[-1]) for name in unnamed):
+            continue
+        phase = "call" if outcome is Outcome.FAILED else "setup"
+        missing.append(Failure(nodeid=nodeid, phase=phase, kind=Kind.EXCEPTION, tags=("no-text",), source=source))
+    return missing
+
+
+def _interrupted(session: Session, *, source: str, rules: Sequence[Rule]) -> list[Failure]:
+    number, text = session.interrupted or (0, "")
+    if "KeyboardInterrupt" in text or text.startswith("stopping after"):
+        return []
+    block = Block(title=text, phase="session", number=number)
+    block.errors.append(text)
+    failure = judge(block, source=source, rules=rules)
+    return [failure if failure.stage else replace(failure, stage=Stage.ENVIRONMENT)]
+
+
+def _flaky(failure: Failure) -> Failure:
+    return replace(failure, tags=(*failure.tags, "flake"))
+
+
+def _reruns(sessions: list[Session]) -> list[str]:
+    passed = [n for s in sessions for n in s.progress.reruns if s.progress.outcomes.get(n) is Outcome.PASSED]
+    return [f"passed only when run again: {n}" for n in passed[:20]]
+
+
+def _records(sessions: list[Session], failures: list[Failure]) -> tuple[TestRecord, ...]:
+    outcomes: dict[str, Outcome] = {}
+    for session in sessions:
+        outcomes.update(session.progress.outcomes)
+        for nodeid in session.progress.running:
+            outcomes.setdefault(nodeid, Outcome.MISSING)
+        for line in session.summary:
+            word = {"PASSED": Outcome.PASSED, "XFAIL": Outcome.XFAILED, "XPASS": Outcome.XPASSED}.get(line.word)
+            if word and line.nodeid:
+                outcomes.setdefault(line.nodeid, word)
+    for failure in failures:
+        if failure.nodeid is not None and "flake" not in failure.tags:
+            default = Outcome.FAILED if failure.phase == "call" else Outcome.ERROR
+            outcomes[failure.nodeid] = _OUTCOME_OF.get(failure.kind, default)
+    return tuple(TestRecord(nodeid, outcome) for nodeid, outcome in outcomes.items())
+
+
+def _unrecognised(failures: list[Failure]) -> tuple[Unrecognised, ...]:
+    return tuple(
+        Unrecognised(f.source, f.line, (f.message or "no text").split("\n", 1)[0][:200])
+        for f in failures
+        if f.rule is None and f.kind is not Kind.MISMATCH
+    )

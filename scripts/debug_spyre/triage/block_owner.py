@@ -1,0 +1,121 @@
+"""Which node id a failure's heading belongs to: from the short summary, from progress lines, from its frames.
+
+A name is only completed where the text says how; otherwise it stays as printed, with the tag `name-only`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+
+from debug_spyre.triage.block import Block, Frame
+from debug_spyre.triage.nodeids import candidates, domain, file_of, from_domain, split_nodeid
+from debug_spyre.triage.session_text import Session, SummaryLine
+from debug_spyre.vocabulary.evidence import Outcome
+
+FAILED_WORDS = frozenset({"FAILED", "SUBFAILED", "SUBFAIL"})
+_CRASHED = re.compile(r"worker '(\w+)' crashed while running '(.+)'$")
+_BAD = frozenset({Outcome.FAILED, Outcome.ERROR})
+
+
+def name_summary(session: Session) -> None:
+    """Give every FAILED and ERROR line of the summary its node id."""
+    titles = {block.title for block in session.blocks}
+    known = session.progress.outcomes
+    for line in session.summary:
+        readings = candidates(line.text)
+        chosen = next((r for r in readings if domain(r) in titles or r in titles), None)
+        chosen = chosen or next((r for r in readings if r in known), None)
+        line.nodeid = chosen or (readings[0] if readings else line.text)
+
+
+def name_blocks(session: Session) -> None:
+    """Give every failure text its node id where that can be known."""
+    name_summary(session)
+    waiting: dict[tuple[bool, str], deque[SummaryLine]] = defaultdict(deque)
+    for line in session.summary:
+        if line.word in FAILED_WORDS or line.word == "ERROR":
+            nodeid = line.nodeid or ""
+            waiting[(line.word != "ERROR", domain(nodeid) if "::" in nodeid else nodeid)].append(line)
+    by_domain = _progress_names(session)
+    for block in session.blocks:
+        crashed = next((m for text in block.plain if (m := _CRASHED.match(text))), None)
+        if crashed:
+            block.nodeid = crashed[2]
+            _take(waiting, block.phase == "call", domain(crashed[2]))
+            continue
+        block.nodeid = _from_summary(waiting, block) or _from_progress(by_domain, block) or _from_frames(block, session)
+
+
+def _from_summary(waiting: dict[tuple[bool, str], deque[SummaryLine]], block: Block) -> str | None:
+    for name in dict.fromkeys((block.title, without_subtest(block.title))):
+        line = _take(waiting, block.phase == "call", name)
+        if line is not None:
+            return line.nodeid
+    return None
+
+
+def without_subtest(title: str) -> str:
+    """The test's own name: pytest puts a subtest's message and values behind it."""
+    split = split_nodeid(f"a.py::{title}")
+    return split[0][6:] if split and split[1][:2] in {" [", " (", " <"} else title
+
+
+def _take(waiting: dict[tuple[bool, str], deque[SummaryLine]], is_call: bool, name: str) -> SummaryLine | None:
+    queue = waiting.get((is_call, name))
+    return queue.popleft() if queue else None
+
+
+def _progress_names(session: Session) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for nodeid, outcome in session.progress.outcomes.items():
+        if outcome in _BAD:
+            found[domain(nodeid)].append(nodeid)
+    return found
+
+
+def _from_progress(by_domain: dict[str, list[str]], block: Block) -> str | None:
+    names = by_domain.get(block.title) or by_domain.get(without_subtest(block.title)) or []
+    return names[0] if len(set(names)) == 1 else None
+
+
+def _from_frames(block: Block, session: Session) -> str | None:
+    if block.phase == "collect":
+        return block.title
+    title = without_subtest(block.title)
+    if "::" in title.partition("[")[0]:
+        return title
+    base = title.partition("[")[0].rsplit(".", 1)[-1]
+    frame = next((f for f in block.frames if (f.function or "").split(".")[-1] == base), None)
+    if frame is None and block.phase == "call" and block.frames and _is_test_file(block.frames[0].file):
+        frame = block.frames[0]
+    path = as_printed(frame.file, session) if frame else None
+    return from_domain(path, title) if path else None
+
+
+def as_printed(path: str, session: Session) -> str | None:
+    """A frame's path as node ids have it: relative to the root folder; None where that is not known."""
+    if not path.startswith("/"):
+        return path
+    if session.rootdir and path.startswith(session.rootdir + "/"):
+        return path[len(session.rootdir) + 1 :]
+    files = dict.fromkeys([*session.progress.files[-50:], *(file_of(n) for n in list(session.progress.outcomes)[-50:])])
+    return next((f for f in files if path.endswith("/" + f)), None)
+
+
+def _is_test_file(path: str) -> bool:
+    name = path.rsplit("/", 1)[-1]
+    return name.startswith("test_") or name.endswith("_test.py")
+
+
+def from_dump(frames: list[Frame], session: Session) -> str | None:
+    """The test function that a stack dump shows, named by the path that pytest printed."""
+    environment = next((f.file.split("/.venv/", 1)[0] + "/" for f in frames if "/.venv/" in f.file), None)
+    for frame in frames:
+        if not (frame.function or "").startswith("test") or not _is_test_file(frame.file):
+            continue
+        path = as_printed(frame.file, session)
+        if path is None and environment and frame.file.startswith(environment):
+            path = frame.file[len(environment) :]
+        return f"{path or frame.file}::{frame.function}"
+    return None

@@ -1,0 +1,210 @@
+"""Clusters: failures that look like one cause, with why, a probe, separators; consequences folded under their cause.
+
+Deterministic: neither the order of the failures nor that of the tests changes clusters or their ids.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from debug_spyre.triage.cluster_reason import why
+from debug_spyre.triage.nodeids import base_and_parameters
+from debug_spyre.triage.probe import choose_probe
+from debug_spyre.triage.separators import separators
+from debug_spyre.triage.signature import function, signature
+from debug_spyre.triage.slug import slug
+from debug_spyre.vocabulary.evidence import Cluster, Evidence, Failure, Kind, Outcome, Separator, Severity, Stage
+
+_SIZES = (" >= ", " <= ", " multiple of ", " = 1;")
+_FIRST_TAGS = frozenset({"device-error"})
+_FOLLOWS = frozenset({"card-busy", "device-error"})
+
+
+def group(evidence: Evidence, *, names: Mapping[str, Sequence[str]] | None = None) -> tuple[Cluster, ...]:
+    """The clusters of a run's or log's failures, the one to start with first.
+
+    `names` gives the parameters of a test function their names, where its source was at hand.
+    """
+    by_signature = _by_signature(evidence)
+    folded = _fold(evidence, by_signature)
+    found = [
+        _cluster(key, members, folded.get(key, ()), evidence, names or {}) for key, members in by_signature.items()
+    ]
+    every = sum(len(c.nodeids) for c in found)
+    found.sort(key=lambda c: (_rank(c, every), -len(c.nodeids), c.signature))
+    named = _with_own_slugs(_with_hidden(found, evidence))
+    return tuple(replace(c, id=f"c{place}") for place, c in enumerate(named, start=1))
+
+
+def _by_signature(evidence: Evidence) -> dict[str, list[Failure]]:
+    """Exact signatures; tensors that show no pattern speak neither for nor against the one pattern of the others."""
+    found: dict[str, list[Failure]] = defaultdict(list)
+    patterns: dict[str, set[str]] = defaultdict(set)
+    for failure in _one_each(evidence.failures):
+        key = signature(failure)
+        found[key].append(failure)
+        if failure.pattern:
+            patterns[signature(replace(failure, pattern=None))].add(key)
+    for plain, keys in patterns.items():
+        if len(keys) == 1 and plain in found:
+            found[next(iter(keys))] += found.pop(plain)
+    return found
+
+
+def _with_own_slugs(clusters: list[Cluster]) -> list[Cluster]:
+    """No two clusters have one name."""
+    used: set[str] = set()
+    named = []
+    for cluster in clusters:
+        name, number = cluster.slug, 1
+        while name in used:
+            number += 1
+            name = f"{cluster.slug[:56]}-{number}"
+        used.add(name)
+        named.append(replace(cluster, slug=name))
+    return named
+
+
+def _one_each(failures: Iterable[Failure]) -> list[Failure]:
+    """One failure a test: of its call where it has one. Errors that belong to no test are each their own."""
+    chosen: dict[str | tuple[str | None, str | None], Failure] = {}
+    for failure in sorted(failures, key=lambda f: (f.phase != "call", f.source or "", f.line or 0, f.message or "")):
+        chosen.setdefault(failure.nodeid or (failure.source, failure.message), failure)
+    return sorted(chosen.values(), key=lambda f: f.nodeid or "")
+
+
+def _fold(evidence: Evidence, by_signature: dict[str, list[Failure]]) -> dict[str, list[Failure]]:
+    """After a crash or a device error the device errors that follow are its consequences."""
+    place = {t.nodeid: n for n, t in enumerate(evidence.tests)} if _tells_order(evidence) else {}
+
+    def when(failure: Failure) -> tuple[str, int, int]:
+        return (failure.source or "", place.get(failure.nodeid or "", -1), failure.line or 0)
+
+    begins = [f for f in evidence.failures if f.kind in {Kind.CRASH, Kind.TIMEOUT} or _FIRST_TAGS & set(f.tags)]
+    if not begins:
+        return {}
+    first = min(begins, key=lambda f: (_is_left_behind(f), when(f), f.nodeid or ""))
+    key = signature(first)
+    into: dict[str, list[Failure]] = {key: []}
+    for other in list(by_signature):
+        members = by_signature[other]
+        if other != key and all(_follows(f, first, when) for f in members):
+            into[key] += members
+            del by_signature[other]
+    return into
+
+
+def _tells_order(evidence: Evidence) -> bool:
+    """The tests are listed in the order in which they ran: passing ones are among them."""
+    return any(t.outcome is Outcome.PASSED for t in evidence.tests)
+
+
+def _follows(failure: Failure, first: Failure, when: Callable[[Failure], tuple[str, int, int]]) -> bool:
+    if failure.source != first.source or not _FOLLOWS & set(failure.tags):
+        return False
+    return _is_left_behind(failure) or when(failure) >= when(first)
+
+
+def _is_left_behind(failure: Failure) -> bool:
+    """The state that an earlier fault left, not a fault of its own."""
+    return "device-error" in failure.tags and "ErrorState" in (failure.cause or failure.message or "")
+
+
+def _cluster(
+    key: str, members: list[Failure], folded: Iterable[Failure], evidence: Evidence, names: Mapping[str, Sequence[str]]
+) -> Cluster:
+    members = sorted(members, key=lambda f: f.nodeid or "")
+    own = [f.nodeid for f in members if f.nodeid is not None]
+    consequences = sorted(f.nodeid for f in folded if f.nodeid is not None)
+    stage = _stage(members)
+    grade = Counter(f.severity for f in members if f.severity).most_common(1)
+    told_apart = separators(own, evidence.tests, names)
+    stage, because = _refined(stage, _reason(members), members, told_apart, evidence)
+    return Cluster(
+        id="",
+        slug=slug(members),
+        nodeids=(*own, *consequences),
+        kind=members[0].kind,
+        stage=stage,
+        signature=key,
+        why=why(members, consequences),
+        probe=choose_probe(own, evidence.tests),
+        separators=told_apart,
+        folded=tuple(consequences),
+        severity=grade[0][0] if grade else None,
+        reason=because,
+    )
+
+
+def _reason(members: Sequence[Failure]) -> str | None:
+    """Why, as the most telling member shows it: one with a pattern says more than one with a larger difference."""
+
+    def telling(failure: Failure) -> tuple[bool, bool, float, str]:
+        structural = failure.severity is Severity.STRUCTURAL
+        return structural, bool(failure.pattern), failure.max_abs or 0.0, failure.nodeid or ""
+
+    chosen = max(members, key=telling)
+    if chosen.pattern and chosen.reason and chosen.pattern not in chosen.reason:
+        return f"{chosen.reason}: {chosen.pattern}"
+    return chosen.reason
+
+
+def _refined(
+    stage: Stage | None, reason: str | None, members: list[Failure], told: Sequence[Separator], evidence: Evidence
+) -> tuple[Stage | None, str | None]:
+    """What the passing tests add: a fallback that only these have; sizes that alone decide are no matter of rounding."""
+    if members[0].kind is not Kind.MISMATCH or stage is Stage.TEST_BUG:
+        return stage, reason
+    own = {f.nodeid for f in members}
+    passed = {t.nodeid for t in evidence.tests if t.outcome is Outcome.PASSED} if evidence.fallbacks else set()
+    for fallback in evidence.fallbacks:
+        if own <= set(fallback.nodeids) and passed.isdisjoint(fallback.nodeids):
+            return (
+                Stage.FALLBACK,
+                f"{reason or 'values differ'}; all {len(own)} fall back on {fallback.op}, no passing test does",
+            )
+    decisive = next((s for s in told if any(mark in s.text for mark in _SIZES)), None)
+    if decisive is not None and stage is Stage.NUMERICS and members[0].severity is Severity.STRUCTURAL:
+        return Stage.CODEGEN, f"{reason}; the size decides: {decisive.text}"
+    return stage, reason
+
+
+def _stage(members: list[Failure]) -> Stage | None:
+    counted = Counter(f.stage for f in members if f.stage)
+    if not counted:
+        return None
+    most = max(counted.values())
+    return min((s for s, n in counted.items() if n == most), key=lambda s: s.value)
+
+
+def _rank(cluster: Cluster, every: int) -> int:
+    """Crashes first, then surroundings that spoil most of the run; test bugs last."""
+    if cluster.kind is Kind.CRASH or cluster.folded:
+        return 0
+    if cluster.stage is Stage.ENVIRONMENT:
+        return 1 if 2 * len(cluster.nodeids) >= every else 4
+    if cluster.stage is Stage.TEST_BUG:
+        return 5
+    if cluster.severity in {Severity.ACCUMULATION, Severity.INCONCLUSIVE}:
+        return 3
+    return 2
+
+
+def _with_hidden(clusters: list[Cluster], evidence: Evidence) -> list[Cluster]:
+    """Expected failures of a cluster's own function hide the same failure; each is named once."""
+    expected = [t.nodeid for t in evidence.tests if t.outcome is Outcome.XFAILED]
+    if not expected:
+        return clusters
+    by_function: dict[str, list[str]] = defaultdict(list)
+    for nodeid in expected:
+        by_function[base_and_parameters(nodeid)[0]].append(nodeid)
+    taken: set[str] = set()
+    named = []
+    for cluster in clusters:
+        functions = {function(n) for n in cluster.nodeids}
+        hidden = sorted(n for f in functions for n in by_function.get(f, ()) if n not in taken)
+        taken.update(hidden)
+        named.append(replace(cluster, hidden=tuple(hidden)))
+    return named

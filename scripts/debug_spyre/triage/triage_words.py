@@ -1,0 +1,89 @@
+"""A triage in words: one short block a cluster, the most useful first, and what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from debug_spyre.triage.digest import say_fallback
+from debug_spyre.vocabulary.evidence import Cluster, Evidence, Triage
+
+MOST_CLUSTERS = 12
+MOST_FALLBACKS = 6
+MOST_WARNINGS = 6
+
+
+def say(triage: Triage, *, next_command: str) -> list[str]:
+    """The answer for people and agents."""
+    evidence = triage.evidence
+    lines = [headline(evidence, len(triage.clusters))]
+    lines += [f"note: {text}" for text in evidence.warnings[:MOST_WARNINGS]]
+    for cluster in triage.clusters[:MOST_CLUSTERS]:
+        lines += _block(cluster)
+    if len(triage.clusters) > MOST_CLUSTERS:
+        lines.append(f"... {len(triage.clusters) - MOST_CLUSTERS} more clusters: --json lists them all")
+    lines += _fallbacks(evidence)
+    if evidence.unrecognised:
+        lines.append(f"no rule knows {len(evidence.unrecognised)} failures, for example:")
+        lines += [f"  {u.source}:{u.line}: {u.text[:120]}" for u in evidence.unrecognised[:3]]
+    lines += _trend(triage)
+    if next_command:
+        lines.append(f"next: {next_command}")
+    return lines
+
+
+def headline(evidence: Evidence, clusters: int) -> str:
+    """Counts and size in one line."""
+    counts = evidence.counts
+    if counts is None:
+        said = "no counts" if not evidence.failures else f"{len(evidence.failures)} failing, no counts"
+    else:
+        pairs = (
+            (counts.failed, "failed"),
+            (counts.errors, "errors"),
+            (counts.passed, "passed"),
+            (counts.skipped, "skipped"),
+            (counts.xfailed, "xfailed"),
+            (counts.xpassed, "xpassed"),
+        )
+        said = ", ".join(f"{number} {word}" for number, word in pairs if number) or "no tests"
+    end = "" if evidence.complete else " (the text ends without pytest's summary)"
+    return f"{said}{end}: {clusters} cluster{'s' if clusters != 1 else ''}"
+
+
+def _block(cluster: Cluster) -> Iterator[str]:
+    stage = cluster.stage.value if cluster.stage else "stage unknown"
+    grade = f", {cluster.severity.value}" if cluster.severity else ""
+    size = f"{len(cluster.nodeids)} test{'s' if len(cluster.nodeids) != 1 else ''}" if cluster.nodeids else "no test"
+    yield f"{cluster.id} {cluster.slug}  [{size}, {cluster.kind.value}, {stage}{grade}]"
+    yield f"   {cluster.why}"
+    if cluster.reason and cluster.reason not in cluster.why:
+        yield f"   because: {cluster.reason}"
+    for separator in cluster.separators[:2]:
+        yield f"   {separator.text}"
+    if cluster.hidden:
+        yield f"   hidden by xfail: {len(cluster.hidden)} ({cluster.hidden[0]})"
+    if cluster.folded:
+        yield f"   folded: {len(cluster.folded)} that follow from it"
+    if cluster.probe:
+        yield f"   probe: {cluster.probe}"
+
+
+def _fallbacks(evidence: Evidence) -> Iterator[str]:
+    new = [f for f in evidence.fallbacks if f.accepted is None]
+    accepted = len(evidence.fallbacks) - len(new)
+    for fallback in new[:MOST_FALLBACKS]:
+        yield say_fallback(fallback)
+    if len(new) > MOST_FALLBACKS:
+        yield f"... {len(new) - MOST_FALLBACKS} more fallbacks"
+    if accepted:
+        yield f"{accepted} more fallbacks that the checkout itself accepts"
+
+
+def _trend(triage: Triage) -> Iterator[str]:
+    if triage.trend is None:
+        return
+    for word in ("new", "changed", "gone"):
+        for entry in triage.trend[word][:MOST_CLUSTERS]:
+            yield f"{word}: {entry['slug']} ({len(entry['nodeids'])} tests)"
+    if not any(triage.trend.values()):
+        yield "trend: the same clusters as before"
