@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.core.run_words import says
-from debug_spyre.edge.records import RunRecord
+from debug_spyre.runs.io.records import RunRecord
+from debug_spyre.runs.run_words import says
 from debug_spyre.vocabulary.words import RunStatus
 
 

@@ -8,10 +8,10 @@ from tests.loop.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story, go
 from debug_spyre.core.claim import Claim, Retrospective
 from debug_spyre.core.gate import OVERRIDABLE, judge, judge_blocked
 from debug_spyre.core.measured import Measured
-from debug_spyre.core.transitions import Sight
 from debug_spyre.core.validation import matrix_record
 from debug_spyre.core.view.frame import outcomes
 from debug_spyre.core.view.gate_view import matrix_words
+from debug_spyre.runs.transitions import Sight
 from debug_spyre.session import events as ev
 from debug_spyre.tree.changes import Changes
 from debug_spyre.vocabulary.evidence import Evidence, Outcome, TestRecord

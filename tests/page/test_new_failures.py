@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from debug_spyre.core.transitions import FAILING, new_failures
 from debug_spyre.edge import page
+from debug_spyre.runs.transitions import FAILING, new_failures
 from debug_spyre.vocabulary.evidence import Evidence, Outcome, TestRecord
 
 FILE = "tests/test_rms_norm.py::test_new"

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from debug_spyre.edge.pytest_command import fallback_class, pytest_command
 from debug_spyre.host import fingerprint
 from debug_spyre.host.interpreter import choose
+from debug_spyre.runs.io.pytest_command import fallback_class, pytest_command
 
 LOCK = """
 version = 1

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from debug_spyre.core import pytest_words
+from debug_spyre.runs import pytest_words
 from debug_spyre.vocabulary.errors import UsageError
 
 KNOWN = (

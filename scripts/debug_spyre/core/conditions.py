@@ -17,14 +17,7 @@ from debug_spyre.core.claim import (
 )
 from debug_spyre.core.measured import Measure, Measured, is_same_scope, run_ids
 from debug_spyre.core.regressions import regressions
-from debug_spyre.core.transitions import (
-    FAILING,
-    Answer,
-    Seen,
-    Sight,
-    new_fallbacks,
-    predicate,
-)
+from debug_spyre.runs.transitions import FAILING, Answer, Seen, Sight, new_fallbacks, predicate
 from debug_spyre.session.state import Member
 from debug_spyre.tree.changes import Changes
 from debug_spyre.vocabulary.words import POST_FIX, POST_FIX_MATRIX

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from debug_spyre.core.scope import Relation, Scope, relation, scope_of
-from debug_spyre.core.transitions import Answer, Sight, predicate
+from debug_spyre.runs.scope import Relation, Scope, relation, scope_of
+from debug_spyre.runs.transitions import Answer, Sight, predicate
 from debug_spyre.session.state import Member, Run, Session
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.edge import page
-from debug_spyre.edge.finding_runs import RunPlace, run_place
-from debug_spyre.edge.jobs import JobSpec, foreground_seconds, run_job
-from debug_spyre.edge.records import RunRecord
 from debug_spyre.host.interpreter import choose
+from debug_spyre.runs.io.finding_runs import RunPlace, run_place
+from debug_spyre.runs.io.jobs import JobSpec, foreground_seconds, run_job
+from debug_spyre.runs.io.records import RunRecord
 from debug_spyre.session.events import ReportMade
 from debug_spyre.session.io.workspace import load_session
 from debug_spyre.vocabulary.errors import BadInputError, UsageError

@@ -17,13 +17,13 @@ from typing import Any
 
 from debug_spyre.core.surface.limits import Answer, Limit, Probed, read_limits
 from debug_spyre.edge.doctor_checks import Check, State
-from debug_spyre.edge.jobs import JobSpec, run_job
 from debug_spyre.host.clock import utc_now
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.host.fingerprint import backend_fingerprint
 from debug_spyre.host.interpreter import choose
 from debug_spyre.host.provenance import torch_spyre_of
 from debug_spyre.host.search_path import search_path
+from debug_spyre.runs.io.jobs import JobSpec, run_job
 from debug_spyre.session.io.workspace import logs_folder
 from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge.jobs import JobSpec, RunRecord, run_job
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.host.fingerprint import backend_fingerprint
 from debug_spyre.host.interpreter import choose
+from debug_spyre.runs.io.jobs import JobSpec, RunRecord, run_job
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.errors import DebugSpyreError, EnvironmentTroubleError, Exit
 

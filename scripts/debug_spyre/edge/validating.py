@@ -7,11 +7,11 @@ from pathlib import Path
 
 from debug_spyre.core.measured import Measure, Measured
 from debug_spyre.core.validation import Present, Step
-from debug_spyre.edge.jobs import JobSpec
-from debug_spyre.edge.pytest_command import pytest_command
-from debug_spyre.edge.run_folder import RunFolder, run_folders_of
 from debug_spyre.host.fingerprint import backend_fingerprint
 from debug_spyre.host.interpreter import choose
+from debug_spyre.runs.io.jobs import JobSpec
+from debug_spyre.runs.io.pytest_command import pytest_command
+from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.session.io.evidence_store import load_evidence
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Session

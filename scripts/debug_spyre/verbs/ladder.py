@@ -10,12 +10,12 @@ from typing import Any
 
 from debug_spyre.core.laddering import AS_IS, BY_NAME, RUNGS, UNDECIDED, Rung, Step, conclusion, ladder_lines
 from debug_spyre.edge.examining import Examination, add_examining, examination
-from debug_spyre.edge.finding_runs import known_ids
-from debug_spyre.edge.jobs import follow, foreground_seconds
-from debug_spyre.edge.pytest_command import from_root, pytest_command
-from debug_spyre.edge.records import RunRecord
-from debug_spyre.edge.run_folder import RUNS, RunFolder
 from debug_spyre.host.files import write_atomically
+from debug_spyre.runs.io.finding_runs import known_ids
+from debug_spyre.runs.io.jobs import follow, foreground_seconds
+from debug_spyre.runs.io.pytest_command import from_root, pytest_command
+from debug_spyre.runs.io.records import RunRecord
+from debug_spyre.runs.io.run_folder import RUNS, RunFolder
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import Exit, UsageError

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from debug_spyre.card import holders, lock
-from debug_spyre.core.run_words import says
-from debug_spyre.edge.experiments import with_experiment
-from debug_spyre.edge.finding_runs import RunPlace, find_run, known_ids, run_place
-from debug_spyre.edge.jobs import JobSpec, NeverBegan, follow, foreground_seconds, request_stop, run_job
-from debug_spyre.edge.locked_command import run_locked
-from debug_spyre.edge.pytest_command import check_command, from_root, pytest_command
-from debug_spyre.edge.records import RunRecord, load_record
-from debug_spyre.edge.recovery import recover
-from debug_spyre.edge.surroundings import BACKEND
 from debug_spyre.host.interpreter import choose
+from debug_spyre.runs.io.experiments import with_experiment
+from debug_spyre.runs.io.finding_runs import RunPlace, find_run, known_ids, run_place
+from debug_spyre.runs.io.jobs import JobSpec, NeverBegan, follow, foreground_seconds, request_stop, run_job
+from debug_spyre.runs.io.locked_command import run_locked
+from debug_spyre.runs.io.pytest_command import check_command, from_root, pytest_command
+from debug_spyre.runs.io.records import RunRecord, load_record
+from debug_spyre.runs.io.recovery import recover
+from debug_spyre.runs.io.run_environment import BACKEND
+from debug_spyre.runs.run_words import says
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.here import add_session_argument
 from debug_spyre.verbs.verb import Verb

@@ -10,11 +10,11 @@ from typing import Any
 
 from debug_spyre.core.shadowing import shadow_lines
 from debug_spyre.edge.examining import Examination, add_examining, examination, read_report
-from debug_spyre.edge.finding_runs import find_run, known_ids
-from debug_spyre.edge.pytest_command import child_path, from_root, pytest_command
-from debug_spyre.edge.records import RunRecord, load_record
 from debug_spyre.edge.suspects import with_death
 from debug_spyre.host.interpreter import choose
+from debug_spyre.runs.io.finding_runs import find_run, known_ids
+from debug_spyre.runs.io.pytest_command import child_path, from_root, pytest_command
+from debug_spyre.runs.io.records import RunRecord, load_record
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import load_session
 from debug_spyre.verbs.answer import answer

@@ -8,8 +8,8 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from debug_spyre.core.overview import brief, clip, overview
-from debug_spyre.edge import recovery
 from debug_spyre.queue.session_warnings import concerns
+from debug_spyre.runs.io import recovery
 from debug_spyre.session.io import workspace
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import Folder

@@ -12,11 +12,11 @@ from debug_spyre.core.repro.call import call_to_json
 from debug_spyre.core.repro.words import read_call
 from debug_spyre.core.sweeping import summary
 from debug_spyre.edge.examining import Examination, add_examining, examination
-from debug_spyre.edge.finding_runs import find_run
-from debug_spyre.edge.pytest_command import child_path
-from debug_spyre.edge.records import RunRecord, load_record
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import choose
+from debug_spyre.runs.io.finding_runs import find_run
+from debug_spyre.runs.io.pytest_command import child_path
+from debug_spyre.runs.io.records import RunRecord, load_record
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
@@ -111,7 +111,7 @@ def _last_words(record: RunRecord) -> str:
 
 
 def _request_of(record: RunRecord) -> str:
-    from debug_spyre.edge.run_folder import RunFolder
+    from debug_spyre.runs.io.run_folder import RunFolder
 
     told = RunFolder(record.folder).job().env.get("DEBUG_SPYRE_SWEEP")
     if told is None:

@@ -12,10 +12,10 @@ from debug_spyre.core import validation as core
 from debug_spyre.core.claim import Claim
 from debug_spyre.core.gate import Gate, judge
 from debug_spyre.core.measured import Measured
-from debug_spyre.edge.jobs import RunRecord, follow, foreground_seconds, run_job
-from debug_spyre.edge.recovery import recover
 from debug_spyre.edge.validating import Limits, gate_evidence, job_for, present, running
 from debug_spyre.queue.queue_rules import check_open
+from debug_spyre.runs.io.jobs import RunRecord, follow, foreground_seconds, run_job
+from debug_spyre.runs.io.recovery import recover
 from debug_spyre.session.events import Event, ValidationRecorded
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import fold

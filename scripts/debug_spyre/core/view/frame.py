@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from debug_spyre.core.measured import Measured
-from debug_spyre.core.transitions import Sight
+from debug_spyre.runs.transitions import Sight
 from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.evidence import Evidence, Outcome
 from debug_spyre.vocabulary.local_time import Moment, Zone, zone_of

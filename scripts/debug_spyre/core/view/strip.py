@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from debug_spyre.core.transitions import FAILING
 from debug_spyre.core.view.nodeids import split
 from debug_spyre.core.view.pictures import Picture, Shape, bars, crosses, num, path, text
+from debug_spyre.runs.transitions import FAILING
 from debug_spyre.triage.parameters import features
 from debug_spyre.vocabulary.evidence import Outcome
 from debug_spyre.vocabulary.safe_text import Piece, count

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core import pytest_words
-from debug_spyre.core.outcome import Ending, judge
-from debug_spyre.core.scope import scope_of
-from debug_spyre.edge import run_folder as rf
-from debug_spyre.edge.records import counts_of
-from debug_spyre.edge.run_folder import RunFolder
-from debug_spyre.edge.surroundings import After, change_words, changes_before, is_declared, look_again
 from debug_spyre.host.best_effort import kept_going
 from debug_spyre.host.files import PRIVATE, write_atomically
+from debug_spyre.runs import pytest_words
+from debug_spyre.runs.io import run_folder as rf
+from debug_spyre.runs.io.records import counts_of
+from debug_spyre.runs.io.run_environment import After, change_words, changes_before, is_declared, look_again
+from debug_spyre.runs.io.run_folder import RunFolder
+from debug_spyre.runs.outcome import Ending, judge
+from debug_spyre.runs.scope import scope_of
 from debug_spyre.session.events import ReportMade, RunFinished, RunStarted, SessionOpened
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.triage.io.ffdc_reports import keep_reports

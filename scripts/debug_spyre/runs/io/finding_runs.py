@@ -7,8 +7,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_spyre.edge.run_folder import RunFolder, run_folders_of
 from debug_spyre.host.clock import local_stamp
+from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.session.io.journal import JOURNAL
 from debug_spyre.session.io.workspace import (
     Folder,

@@ -12,16 +12,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from debug_spyre.core import pytest_words, series_words
-from debug_spyre.core.series_words import Seen, seen_in
-from debug_spyre.core.spoilers import Spoilers, smallest
-from debug_spyre.edge.child import BUDGET, RESULTS
-from debug_spyre.edge.progress_line import PARTS
-from debug_spyre.edge.records import read_evidence
-from debug_spyre.edge.run_folder import RunFolder, run_folders_of
-from debug_spyre.edge.settling import tensor_budget
 from debug_spyre.host.files import PRIVATE, make_folder, write_atomically
 from debug_spyre.host.processes import RUN_FOLDER
+from debug_spyre.runs import pytest_words, series_words
+from debug_spyre.runs.io.child import BUDGET, RESULTS
+from debug_spyre.runs.io.finish_run import tensor_budget
+from debug_spyre.runs.io.progress_line import PARTS
+from debug_spyre.runs.io.records import read_evidence
+from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
+from debug_spyre.runs.order_dependence import Spoilers, smallest
+from debug_spyre.runs.series_words import Seen, seen_in
 from debug_spyre.triage.io.logs_reader import read_run
 from debug_spyre.vocabulary.evidence import Evidence, Outcome
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.edge.finding_runs import new_triage_folder
-from debug_spyre.edge.jobs import JobSpec, RunRecord, follow, foreground_seconds, run_job
-from debug_spyre.edge.pytest_command import pytest_command
-from debug_spyre.edge.run_folder import run_folders_of
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import choose
+from debug_spyre.runs.io.finding_runs import new_triage_folder
+from debug_spyre.runs.io.jobs import JobSpec, RunRecord, follow, foreground_seconds, run_job
+from debug_spyre.runs.io.pytest_command import pytest_command
+from debug_spyre.runs.io.run_folder import run_folders_of
 from debug_spyre.session.io.workspace import Folder, find_checkout, logs_folder
 from debug_spyre.triage.io.triages import TRIAGE_FILE
 from debug_spyre.triage.triage_json import triage_file

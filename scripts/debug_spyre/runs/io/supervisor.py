@@ -17,12 +17,12 @@ from pathlib import Path
 
 from debug_spyre.card import holders as card
 from debug_spyre.card.lock import Claim, Held, acquire
-from debug_spyre.edge import run_folder as rf
-from debug_spyre.edge import settling, surroundings, unsafe
-from debug_spyre.edge.child import Child, End
-from debug_spyre.edge.recovery import end_orphans
-from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.host import best_effort, processes
+from debug_spyre.runs.io import finish_run, run_environment, test_overrides
+from debug_spyre.runs.io import run_folder as rf
+from debug_spyre.runs.io.child import Child, End
+from debug_spyre.runs.io.recovery import end_orphans
+from debug_spyre.runs.io.run_folder import RunFolder
 from debug_spyre.session.events import RunStarted
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.replay import fold
@@ -68,8 +68,8 @@ def _supervise(run: RunFolder) -> None:
         notes.append(f"orphans of the run may escape: no child subreaper here ({trouble})")
     try:
         cards = card.devices(job.cards)
-        notes += unsafe.drop_unless_stand_in(cards)
-        provenance = surroundings.provenance_of(job)
+        notes += test_overrides.drop_unless_stand_in(cards)
+        provenance = run_environment.provenance_of(job)
         held = _take_card(run, job, cards, who)
         try:
             started = _begin(job, provenance, who)
@@ -92,7 +92,7 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
     Raises:
         CardBusyError: somebody has; the locks are let go.
     """
-    trusting = bool(os.environ.get(unsafe.NO_HOLDER_CHECK))
+    trusting = bool(os.environ.get(test_overrides.NO_HOLDER_CHECK))
 
     def clean() -> None:
         if not trusting:
@@ -156,13 +156,13 @@ def _wait_for_device(run: RunFolder, cards: Sequence[str], who: dict[str, int], 
         time.sleep(card.POLL_SECONDS)
 
 
-def _begin(job: rf.Job, provenance: surroundings.Provenance, who: dict[str, int]) -> RunStarted:
+def _begin(job: rf.Job, provenance: run_environment.Provenance, who: dict[str, int]) -> RunStarted:
     """Append RunStarted; a run of a session belongs to the row in progress unless told otherwise."""
-    tree, backend = surroundings.tree_of(job), provenance.backend()
+    tree, backend = run_environment.tree_of(job), provenance.backend()
 
     def made(events: tuple[object, ...]) -> tuple[RunStarted, ...]:
         row = job.hypothesis
-        if row is None and settling.is_session(events):
+        if row is None and finish_run.is_session(events):
             current = fold(events).in_progress  # type: ignore[arg-type]
             row = current.number if current else None
         return (
@@ -205,15 +205,15 @@ def _carry_out(
     left = _end_survivors(run)
     holders: tuple[str, ...] = ()
     if not held.nested:
-        held_still = card.wait_until_free(cards, seconds=settling.release_seconds())
+        held_still = card.wait_until_free(cards, seconds=finish_run.release_seconds())
         if held_still.state is card.CardState.HELD:
             holders = tuple(p.says() for p in held_still.processes) or (held_still.reason,)
             end = End(RunStatus.ORPHANS, end.exit, end.seconds, end.reason)
     notes += [f"could not be ended: {p.says()}" for p in left]
-    seen = surroundings.look_again(job, started)
+    seen = run_environment.look_again(job, started)
     held.release()
     run.say(rf.READING, **who)
-    settling.settle(run, job, started, end, seen=seen, notes=notes, holders=holders)
+    finish_run.settle(run, job, started, end, seen=seen, notes=notes, holders=holders)
     run.say(rf.FINISHED, **who)
 
 
@@ -232,7 +232,7 @@ def _end_survivors(run: RunFolder) -> list[processes.Process]:
                 pass
 
     reap()
-    left = processes.end(find, grace=settling.grace_seconds(), reap=reap)
+    left = processes.end(find, grace=finish_run.grace_seconds(), reap=reap)
     reap()
     return left
 

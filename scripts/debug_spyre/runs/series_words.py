@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.spoilers import Spoilers
-from debug_spyre.core.transitions import FAILING
+from debug_spyre.runs.order_dependence import Spoilers
+from debug_spyre.runs.transitions import FAILING
 from debug_spyre.vocabulary.evidence import Evidence, Outcome
 
 MOST = 7

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from debug_spyre.card import holders
 from debug_spyre.card.lock import INHERITED, lock_paths
-from debug_spyre.edge import settling
-from debug_spyre.edge.run_folder import RunFolder, run_folders_of
 from debug_spyre.host import processes
 from debug_spyre.host.best_effort import kept_going
+from debug_spyre.runs.io import finish_run
+from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.session.events import RunFinished, RunStarted
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.errors import BadInputError
@@ -34,7 +34,7 @@ def end_orphans(cards: Sequence[str]) -> list[str]:
             now = processes.run_folders().get(name, [])
             return [p for p in now if pids.get(p.pid, p.start) == p.start]
 
-        processes.end(left, grace=settling.grace_seconds())
+        processes.end(left, grace=finish_run.grace_seconds())
         with kept_going("a lost run could not be recorded"):
             recover(run.owner)
         ended.append(name)
@@ -64,13 +64,13 @@ def recover(folder: Path) -> list[str]:
         if run.is_minded():
             continue
         _end_survivors(run)
-        settling.lost(run, run.job(), started)
+        finish_run.lost(run, run.job(), started)
         marked.append(run.id)
     return marked
 
 
 def _end_survivors(run: RunFolder) -> None:
-    processes.end(lambda: processes.run_folders().get(str(run.path), []), grace=settling.grace_seconds())
+    processes.end(lambda: processes.run_folders().get(str(run.path), []), grace=finish_run.grace_seconds())
 
 
 def _unfinished(folder: Path) -> Iterator[tuple[RunFolder, RunStarted]]:

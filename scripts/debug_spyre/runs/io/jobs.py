@@ -12,22 +12,24 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from debug_spyre.edge import run_folder as rf
-from debug_spyre.edge.finding_runs import TRIAGE
-from debug_spyre.edge.progress_line import ProgressLine, Silent
-from debug_spyre.edge.records import RunRecord, load_record
-from debug_spyre.edge.recovery import recover
-from debug_spyre.edge.run_folder import Job, RunFolder
 from debug_spyre.host.files import PRIVATE, make_folder
 from debug_spyre.host.interpreter import choose
 from debug_spyre.host.processes import is_same
+from debug_spyre.runs.io import run_folder as rf
+from debug_spyre.runs.io.finding_runs import TRIAGE
+from debug_spyre.runs.io.progress_line import ProgressLine, Silent
+from debug_spyre.runs.io.records import RunRecord, load_record
+from debug_spyre.runs.io.recovery import recover
+from debug_spyre.runs.io.run_folder import Job, RunFolder
 from debug_spyre.session.io.workspace import make_logs
 from debug_spyre.vocabulary.errors import BadInputError, CardBusyError, DebugSpyreError, EnvironmentTroubleError, Exit
 
-SCRIPTS = Path(__file__).resolve().parents[2]
+SCRIPTS = Path(__file__).resolve().parents[3]
 POLL_SECONDS = 0.05
 AGENT_FOREGROUND = 100.0
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.edge.supervisor import main; main(sys.argv[2:])"
+_BOOT = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.runs.io.supervisor import main; main(sys.argv[2:])"
+)
 __all__ = ["JobSpec", "RunRecord", "follow", "foreground_seconds", "request_stop", "run_job", "submit"]
 
 

@@ -7,14 +7,14 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from debug_spyre.core import pytest_words
 from debug_spyre.host.fingerprint import package_folder
 from debug_spyre.host.interpreter import Interpreter, choose
+from debug_spyre.runs import pytest_words
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, UsageError
 from debug_spyre.vocabulary.words import BASELINE
 
 RECORDER = "debug_spyre_recorder"
-INSIDE = Path(__file__).resolve().parents[1] / "inside"
+INSIDE = Path(__file__).resolve().parents[2] / "inside"
 VERBOSE = {"TORCH_SENDNN_LOG": "INFO", "DT_DEEPRT_VERBOSE": "1", "DTLOG_LEVEL": "info"}
 ERAS = ("ops/fallbacks.py", "fallbacks.py")  # newest first
 

@@ -9,9 +9,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from debug_spyre.core.progress import Progress, clock, step
-from debug_spyre.edge import run_folder as rf
-from debug_spyre.edge.run_folder import RunFolder
+from debug_spyre.runs.io import run_folder as rf
+from debug_spyre.runs.io.run_folder import RunFolder
+from debug_spyre.runs.progress import Progress, clock, step
 
 REWRITE_SECONDS = 0.5
 LINE_SECONDS = 30.0

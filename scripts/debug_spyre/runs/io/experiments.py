@@ -6,10 +6,10 @@ import secrets
 import sys
 from dataclasses import replace
 
-from debug_spyre.edge.jobs import SCRIPTS, JobSpec
+from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec
 from debug_spyre.vocabulary.errors import UsageError
 
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.edge.series import main; sys.exit(main(sys.argv[2:]))"
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.runs.io.series import main; sys.exit(main(sys.argv[2:]))"
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 

@@ -12,10 +12,10 @@ from contextlib import suppress
 
 from debug_spyre.card import holders
 from debug_spyre.card.lock import Claim, acquire
-from debug_spyre.edge.recovery import end_orphans
-from debug_spyre.edge.settling import grace_seconds, release_seconds
 from debug_spyre.host import processes
 from debug_spyre.host.interpreter import choose, first_on_path
+from debug_spyre.runs.io.finish_run import grace_seconds, release_seconds
+from debug_spyre.runs.io.recovery import end_orphans
 from debug_spyre.session.io.workspace import find_checkout
 from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError, Exit, UsageError
 

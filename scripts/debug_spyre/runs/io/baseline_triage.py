@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from debug_spyre.edge.finding_runs import find_run
-from debug_spyre.edge.records import read_evidence
+from debug_spyre.runs.io.finding_runs import find_run
+from debug_spyre.runs.io.records import read_evidence
 from debug_spyre.session.io.workspace import find_checkout, logs_folder
 from debug_spyre.triage.grouping import group
 from debug_spyre.triage.io.logs_reader import read_logs

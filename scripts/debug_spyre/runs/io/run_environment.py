@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge import run_folder as rf
 from debug_spyre.host.best_effort import kept_going
 from debug_spyre.host.fingerprint import backend_fingerprint, site_packages
+from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.session.events import FindingNoted, RunFinished, RunStarted
 
 BACKEND = "torch-spyre"

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from debug_spyre.card.lock import Held
-from debug_spyre.core.progress import clock
-from debug_spyre.edge import run_folder as rf
-from debug_spyre.edge import settling, unsafe
-from debug_spyre.edge.progress_line import ResultsReader
-from debug_spyre.edge.pytest_command import child_path
-from debug_spyre.edge.run_folder import RunFolder
 from debug_spyre.host import processes
 from debug_spyre.host.best_effort import kept_going
 from debug_spyre.host.interpreter import first_on_path
+from debug_spyre.runs.io import finish_run, test_overrides
+from debug_spyre.runs.io import run_folder as rf
+from debug_spyre.runs.io.progress_line import ResultsReader
+from debug_spyre.runs.io.pytest_command import child_path
+from debug_spyre.runs.io.run_folder import RunFolder
+from debug_spyre.runs.progress import clock
 from debug_spyre.session.events import RunProgressed
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.words import RunStatus
@@ -65,7 +65,7 @@ class Child:
             self.notes.append(f"{self.job.argv[0]} can't be started: {error.strerror}")
             return End(RunStatus.ERROR, 127 if isinstance(error, FileNotFoundError) else 126, 0.0)
         self.run_folder.say(rf.RUNNING, **self.who, child=pid)
-        settling.render(Path(self.job.folder))
+        finish_run.render(Path(self.job.folder))
         return self._watch(pid)
 
     def _start(self) -> int:
@@ -73,7 +73,7 @@ class Child:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         output = os.open(self.output, flags, 0o600)
         descriptors = self.held.descriptors
-        if os.environ.get(unsafe.NO_DESCRIPTOR):
+        if os.environ.get(test_overrides.NO_DESCRIPTOR):
             descriptors = ()
         try:
             started = subprocess.Popen(
@@ -104,7 +104,7 @@ class Child:
         if self.job.pytest_args is not None:
             env.update(child_path(env))
             env[RESULTS] = str(self.run_folder.results)
-            env[BUDGET] = str(settling.tensor_budget(Path(self.job.folder)))
+            env[BUDGET] = str(finish_run.tensor_budget(Path(self.job.folder)))
         return env
 
     def _watch(self, pid: int) -> End:
@@ -148,7 +148,7 @@ class Child:
         if news:
             self.alive_at = now
             self.told_quiet = False
-        elif now - self.alive_at >= settling.quiet_seconds() and not self.told_quiet:
+        elif now - self.alive_at >= finish_run.quiet_seconds() and not self.told_quiet:
             self.told_quiet = True
             words = f"no output and no result for {clock(now - self.alive_at)}{self._where()}"
             self.notes.append(words)
@@ -165,7 +165,7 @@ class Child:
         with kept_going("the progress could not be recorded"):
             folder = Path(self.job.folder)
             Folder(folder).journal.append(event)
-            settling.render(folder)
+            finish_run.render(folder)
 
     def _where(self) -> str:
         self.reader.look()
@@ -184,7 +184,7 @@ class Child:
 
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGTERM)
-        processes.end(find, grace=settling.grace_seconds(), reap=lambda: self._take_in(pid))
+        processes.end(find, grace=finish_run.grace_seconds(), reap=lambda: self._take_in(pid))
         self._reap(pid)
         self.notes.append(reason)
         return End(status, self.exit, time.monotonic() - self.began, reason)

@@ -1,0 +1,1 @@
+"""One command under the lock: job, supervisor, child, evidence, record, recovery."""
