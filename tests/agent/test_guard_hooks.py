@@ -80,7 +80,7 @@ def test_a_guard_that_fails_inside_asks_and_says_so(kit, checkout, tmp_path):
 
 def hook_lines(kit):
     """The shell lines of the hooks, of the frontmatter and of the settings file."""
-    from debug_spyre.edge.client_settings import hook_command
+    from debug_spyre.agent.client_settings import hook_command
 
     text = (kit.ROOT / kit.SKILL / "SKILL.md").read_text()
     block = text.split("command: >-\n", 1)[1].split("  Stop:", 1)[0]

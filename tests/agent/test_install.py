@@ -274,6 +274,6 @@ def test_the_printed_permissions_are_a_settings_file(target):
 
 
 def test_the_settings_hook_and_the_skills_hook_watch_the_same_tools():
-    from debug_spyre.edge.client_settings import TOOLS
+    from debug_spyre.agent.client_settings import TOOLS
 
     assert f'matcher: "{TOOLS}"' in (ROOT / SKILL / "SKILL.md").read_text()

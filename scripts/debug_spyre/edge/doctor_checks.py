@@ -205,7 +205,7 @@ def _logs(patient: Patient) -> Iterator[Check]:
 
 
 def _hooks(patient: Patient) -> Iterator[Check]:
-    from debug_spyre.edge.client_settings import MARK, read_settings
+    from debug_spyre.agent.client_settings import MARK, read_settings
 
     files = [patient.checkout / ".claude/settings.json", patient.checkout / ".claude/settings.local.json"]
     files.append(Path(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")) / "settings.json")

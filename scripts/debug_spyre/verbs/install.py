@@ -7,8 +7,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge import client_settings, install
-from debug_spyre.edge.bundle_files import find_bundle
+from debug_spyre.agent import client_settings, install
+from debug_spyre.agent.bundle_files import find_bundle
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
 

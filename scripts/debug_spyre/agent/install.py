@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from debug_spyre import __version__
-from debug_spyre.edge.bundle_files import Bundle
+from debug_spyre.agent.bundle_files import Bundle
 from debug_spyre.host.files import make_folder, sha256_of, write_atomically
 from debug_spyre.session.io.workspace import SKILL, find_checkout
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError

@@ -1,0 +1,1 @@
+"""The skill in a checkout and in a client: install, settings."""
