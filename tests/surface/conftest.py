@@ -2,11 +2,11 @@
 
 import pytest
 
-from debug_spyre.core.surface.index import Index
-from debug_spyre.core.surface.names import parse
-from debug_spyre.core.surface.registry import read_surface
-from debug_spyre.core.surface.verdict import answer_on
-from debug_spyre.edge.surface_files import read_table
+from debug_spyre.surface.index import Index
+from debug_spyre.surface.io.package_files import read_table
+from debug_spyre.surface.names import parse
+from debug_spyre.surface.op_verdict import answer_on
+from debug_spyre.surface.registry import read_surface
 
 
 class Reading:

@@ -1,4 +1,4 @@
-"""Writes core/surface/data/aten-<version>.tsv: every overload of torch's ops, as `op` needs it without importing torch.
+"""Writes surface/data/aten-<version>.tsv: every overload of torch's ops, as `op` needs it without importing torch.
 
 Run it by hand with the torch that is meant: python tests/surface/make_aten_table.py [FOLDER].
 One line a packet: namespace.packet, a tab, then its overloads separated by spaces, each `overload:flags[=value]...`:
@@ -118,5 +118,5 @@ def make(folder):
 
 
 if __name__ == "__main__":
-    here = Path(__file__).parents[2] / "scripts/debug_spyre/core/surface/data"
+    here = Path(__file__).parents[2] / "scripts/debug_spyre/surface/data"
     print(make(sys.argv[1] if len(sys.argv) > 1 else here))

@@ -68,11 +68,11 @@ def test_answers_come_from_the_card_are_kept_and_a_call_goes_on_where_time_ran_o
 
 
 def test_a_busy_card_is_said_and_nothing_is_guessed(command, tmp_path, monkeypatch):
-    monkeypatch.setattr("debug_spyre.edge.limits_probe.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("debug_spyre.surface.io.limits_probe.WAIT_SECONDS", 0.0)
     device = os.environ["SPYRE_SIM_DEVICE"]
     with lock_path(device).open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        from debug_spyre.edge import limits_probe
+        from debug_spyre.surface.io import limits_probe
         from debug_spyre.vocabulary.errors import CardBusyError
 
         monkeypatch.setenv("DEBUG_SPYRE_LOGS", str(tmp_path / "logs"))

@@ -88,7 +88,7 @@ def test_what_wins_is_said(name, eager, compiled, told):
 
 def test_the_shipped_table_is_what_this_torch_has(tmp_path):
     torch = pytest.importorskip("torch")
-    shipped = ROOT / "scripts/debug_spyre/core/surface/data/aten-2.13.0.tsv"
+    shipped = ROOT / "scripts/debug_spyre/surface/data/aten-2.13.0.tsv"
     if not torch.__version__.startswith("2.13.0"):
         pytest.skip(f"the table is of torch 2.13.0, here is {torch.__version__}")
     script = ROOT / "tests/surface/make_aten_table.py"

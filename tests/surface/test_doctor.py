@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.edge import doctor_checks as dc
-from debug_spyre.edge.doctor_checks import State
 from debug_spyre.host.compile_cache import compile_cache
+from debug_spyre.surface.io import doctor_checks as dc
+from debug_spyre.surface.io.doctor_checks import State
 
 ROOT = Path(__file__).parents[2]
 

@@ -373,7 +373,7 @@ def test_a_row_of_no_op_of_torch_makes_no_kernel(reading):
 
 
 def test_places_on_the_cpu_are_listed_for_programs(reading):
-    from debug_spyre.core.surface.say import op_json
+    from debug_spyre.surface.op_words import op_json
 
     text = (
         TORCH

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.surface.write_limit_tables import DATA, NOTES, generated
 
-from debug_spyre.core.surface.limits import Answer, Limit, Probed, Reading, lines_of, read_limits, table_of, with_tables
-from debug_spyre.edge import limits_probe
+from debug_spyre.surface.io import limits_probe
+from debug_spyre.surface.limits import Answer, Limit, Probed, Reading, lines_of, read_limits, table_of, with_tables
 
 LIMITS = read_limits(DATA.read_text(encoding="utf-8"))
 BACKEND = Path(__file__).parents[1] / "simulated_card/backend"

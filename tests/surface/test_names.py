@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debug_spyre.core.surface.names import OpName, from_path, from_schema_name, near, parse
+from debug_spyre.surface.names import OpName, from_path, from_schema_name, near, parse
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 

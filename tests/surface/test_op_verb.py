@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.core.surface.sites import Form
-from debug_spyre.edge.surface_files import (
+from debug_spyre.surface.io.package_files import (
     cache_folders,
     find_package,
     load_surface,
@@ -17,6 +16,7 @@ from debug_spyre.edge.surface_files import (
     surface_from_json,
     surface_to_json,
 )
+from debug_spyre.surface.sites import Form
 
 ROOT = Path(__file__).parents[2]
 BACKEND = ROOT / "tests/simulated_card/backend"
@@ -50,9 +50,9 @@ def test_an_answer_is_short_and_names_the_places(package):
 
 
 def test_every_op_of_the_card_is_said_in_eight_lines():
-    from debug_spyre.core.surface.index import Index
-    from debug_spyre.core.surface.say import lines_of
-    from debug_spyre.core.surface.verdict import answer_on
+    from debug_spyre.surface.index import Index
+    from debug_spyre.surface.op_verdict import answer_on
+    from debug_spyre.surface.op_words import lines_of
 
     index = Index(load_surface(find_package(None, str(BACKEND))), read_table())
     lengths = [len(lines_of(answer_on(index, name))) for name in index.packets()]

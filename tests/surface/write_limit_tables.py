@@ -5,10 +5,10 @@ The text around the markers belongs to whoever writes the notes; what stands bet
 
 from pathlib import Path
 
-from debug_spyre.core.surface.limits import read_limits, with_tables
+from debug_spyre.surface.limits import read_limits, with_tables
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "scripts/debug_spyre/core/surface/data/limits.toml"
+DATA = ROOT / "scripts/debug_spyre/surface/data/limits.toml"
 SKILL = ROOT / ".claude/skills/debug-spyre"
 NOTES = (SKILL / "references/torch-spyre-map.md", SKILL / "attention-notes.md")
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from debug_spyre.core.escalation.conditions import failing_run, revision
 from debug_spyre.core.escalation.issue import Issue, build_issue
-from debug_spyre.core.surface.index import Index
-from debug_spyre.core.surface.names import parse
-from debug_spyre.core.surface.say import lines_of
-from debug_spyre.core.surface.verdict import answer_on
 from debug_spyre.edge.bundle import Entry, tail_of
-from debug_spyre.edge.surface_files import find_package, load_surface, read_table
 from debug_spyre.host.templates import templates_folder
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Report, Session
+from debug_spyre.surface.index import Index
+from debug_spyre.surface.io.package_files import find_package, load_surface, read_table
+from debug_spyre.surface.names import parse
+from debug_spyre.surface.op_verdict import answer_on
+from debug_spyre.surface.op_words import lines_of
 from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.evidence import Evidence, failure_to_json
 

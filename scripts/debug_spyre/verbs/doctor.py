@@ -6,9 +6,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge.doctor_checks import REBUILD, Check, State, examine, has_text
 from debug_spyre.host.provenance import provenance
 from debug_spyre.session.io.workspace import find_checkout
+from debug_spyre.surface.io.doctor_checks import REBUILD, Check, State, examine, has_text
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, Exit
@@ -28,7 +28,7 @@ def _run(args: Namespace) -> int:
         return _has(checkout, args.has, as_json=args.json)
     checks, seen = examine(checkout)
     if args.probe:
-        from debug_spyre.edge.limits_probe import try_card
+        from debug_spyre.surface.io.limits_probe import try_card
 
         checks.append(try_card(checkout))
     failed = sum(c.state is State.FAIL for c in checks)

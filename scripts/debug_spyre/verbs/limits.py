@@ -7,10 +7,10 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any
 
-from debug_spyre.core.surface.limits import ATTENTION, GENERAL, Limit, Probed, lines_of
-from debug_spyre.edge.limits_probe import ask, kept_answers, load_limits, which_torch_spyre
 from debug_spyre.runs.io.jobs import foreground_seconds
 from debug_spyre.session.io.workspace import find_checkout
+from debug_spyre.surface.io.limits_probe import ask, kept_answers, load_limits, which_torch_spyre
+from debug_spyre.surface.limits import ATTENTION, GENERAL, Limit, Probed, lines_of
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import Exit, UsageError

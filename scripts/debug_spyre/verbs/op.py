@@ -8,12 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.surface.index import Index
-from debug_spyre.core.surface.names import OpName, name_in_words, near, parse
-from debug_spyre.core.surface.say import lines_of, op_json, unresolved_json, unresolved_lines
-from debug_spyre.core.surface.verdict import OpAnswer, answer_on
-from debug_spyre.edge.surface_files import Found, cache_folders, find_package, load_surface, read_table
 from debug_spyre.session.io.workspace import find_checkout, logs_folder
+from debug_spyre.surface.index import Index
+from debug_spyre.surface.io.package_files import Found, cache_folders, find_package, load_surface, read_table
+from debug_spyre.surface.names import OpName, name_in_words, near, parse
+from debug_spyre.surface.op_verdict import OpAnswer, answer_on
+from debug_spyre.surface.op_words import lines_of, op_json, unresolved_json, unresolved_lines
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, UsageError
@@ -91,7 +91,7 @@ def _fallen(args: Namespace, checkout: Path | None, index: Index, *, only: list[
     """What fell back in the run, with the number of tests; of the packets named, if any were."""
     if not args.run:
         return {}
-    from debug_spyre.edge.fallen import fallen_ops
+    from debug_spyre.surface.io.fallback_ops import fallen_ops
 
     counts = fallen_ops(args.run, checkout, session=args.session)
     found: dict[OpName, int] = {}
@@ -117,7 +117,7 @@ def _of_run(answers: list[OpAnswer], fell: dict[OpName, int], run: str, data: di
 def _exact(
     answers: list[OpAnswer], index: Index, found: Found, checkout: Path | None, data: dict[str, Any]
 ) -> list[str]:
-    from debug_spyre.edge.dispatcher import compare_with_dispatcher
+    from debug_spyre.surface.io.dispatcher import compare_with_dispatcher
 
     exact = compare_with_dispatcher(answers, index, found, checkout)
     data["exact"] = exact.to_json()

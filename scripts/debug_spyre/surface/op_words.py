@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from debug_spyre.core.surface import notes
-from debug_spyre.core.surface.eager import Verdict
-from debug_spyre.core.surface.sites import Form, Site, Surface, Unresolved
-from debug_spyre.core.surface.verdict import Both, OpAnswer
+from debug_spyre.surface import notes
+from debug_spyre.surface.eager import Verdict
+from debug_spyre.surface.op_verdict import Both, OpAnswer
+from debug_spyre.surface.sites import Form, Site, Surface, Unresolved
 
 MOST = 6
 

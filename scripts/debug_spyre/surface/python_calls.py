@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from debug_spyre.core.surface.evaluate import OP_ATTRIBUTES, attribute_of, evaluate, extend, same
-from debug_spyre.core.surface.loops import iterated
-from debug_spyre.core.surface.values import Dotted, Function, Items, Pairs, Plain, Scope, Unknown, Value, Why, Word
+from debug_spyre.surface.evaluate import OP_ATTRIBUTES, attribute_of, evaluate, extend, same
+from debug_spyre.surface.loops import iterated
+from debug_spyre.surface.values import Dotted, Function, Items, Pairs, Plain, Scope, Unknown, Value, Why, Word
 
 if TYPE_CHECKING:
-    from debug_spyre.core.surface.modules import Module
+    from debug_spyre.surface.modules import Module
 
 _FILLED = ("decompositions", "lowerings", "fallback_ops")  # tables that registrations fill
 _SAME_LIST = {"list", "tuple", "set", "sorted", "frozenset", "reversed", "iter"}

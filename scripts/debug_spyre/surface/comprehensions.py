@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from debug_spyre.core.surface.conditions import decided
-from debug_spyre.core.surface.evaluate import MOST_ITEMS, evaluate, visits
-from debug_spyre.core.surface.loops import bind, iterated
-from debug_spyre.core.surface.values import Items, Pairs, Scope, Value
+from debug_spyre.surface.decided_conditions import decided
+from debug_spyre.surface.evaluate import MOST_ITEMS, evaluate, visits
+from debug_spyre.surface.loops import bind, iterated
+from debug_spyre.surface.values import Items, Pairs, Scope, Value
 
 if TYPE_CHECKING:
-    from debug_spyre.core.surface.modules import Module
+    from debug_spyre.surface.modules import Module
 
 
 @visits(ast.ListComp)

@@ -7,25 +7,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from debug_spyre.core.surface.bodies import notes_of
-from debug_spyre.core.surface.names import ATEN, OpName
-from debug_spyre.core.surface.notes import CONDITIONAL
-from debug_spyre.core.surface.sites import Form, Site, Unresolved
-from debug_spyre.core.surface.values import (
-    Dotted,
-    Function,
-    Place,
-    Plain,
-    Unknown,
-    Value,
-    Why,
-    Word,
-    ops_of,
-    reason_of,
-)
+from debug_spyre.surface.bodies import notes_of
+from debug_spyre.surface.names import ATEN, OpName
+from debug_spyre.surface.notes import CONDITIONAL
+from debug_spyre.surface.sites import Form, Site, Unresolved
+from debug_spyre.surface.values import Dotted, Function, Place, Plain, Unknown, Value, Why, Word, ops_of, reason_of
 
 if TYPE_CHECKING:
-    from debug_spyre.core.surface.modules import Module
+    from debug_spyre.surface.modules import Module
 
 _PATCHED = ("torch.nn.functional", "torch.Tensor", "torch.linalg", "torch")
 _HANDLERS = re.compile(r"OpFuncs$")

@@ -6,15 +6,15 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.core.surface.conditions import decided
-from debug_spyre.core.surface.evaluate import evaluate, extend, forced
-from debug_spyre.core.surface.forms import assigned_forms
-from debug_spyre.core.surface.loops import bind, iterated
-from debug_spyre.core.surface.sites import Unresolved
-from debug_spyre.core.surface.values import Dotted, Function, Imported, Items, Pairs, Scope, Unknown, Value, Why
+from debug_spyre.surface.decided_conditions import decided
+from debug_spyre.surface.evaluate import evaluate, extend, forced
+from debug_spyre.surface.loops import bind, iterated
+from debug_spyre.surface.registration_forms import assigned_forms
+from debug_spyre.surface.sites import Unresolved
+from debug_spyre.surface.values import Dotted, Function, Imported, Items, Pairs, Scope, Unknown, Value, Why
 
 if TYPE_CHECKING:
-    from debug_spyre.core.surface.modules import Module
+    from debug_spyre.surface.modules import Module
 
 Step = Callable[[Any, Scope, "Module"], "list[Value] | None"]
 MOST_PAIRS = 500

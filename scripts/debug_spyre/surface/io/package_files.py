@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre import __version__
-from debug_spyre.core.surface.names import OpName
-from debug_spyre.core.surface.overloads import OverloadTable
-from debug_spyre.core.surface.sites import Form, Site, Surface, Unresolved
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.fingerprint import PACKAGE, installed, package_folder
 from debug_spyre.host.interpreter import choose
+from debug_spyre.surface.names import OpName
+from debug_spyre.surface.overloads import OverloadTable
+from debug_spyre.surface.sites import Form, Site, Surface, Unresolved
 from debug_spyre.vocabulary.errors import BadInputError, DebugSpyreError, EnvironmentTroubleError
 
-DATA = Path(__file__).parents[1] / "core/surface/data"
+DATA = Path(__file__).parents[1] / "data"
 TABLE = DATA / "aten-2.13.0.tsv"
 SUFFIXES = (".py", ".cpp", ".cc")
 BIGGEST = 4_000_000
@@ -86,7 +86,7 @@ def load_surface(found: Found, *, caches: tuple[Path, ...] = ()) -> Surface:
         known = _cached(cache / f"{key}.json")
         if known is not None:
             return known
-    from debug_spyre.core.surface.registry import read_surface
+    from debug_spyre.surface.registry import read_surface
 
     files, troubles = {}, []
     for name, path in paths.items():

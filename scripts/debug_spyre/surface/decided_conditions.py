@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from debug_spyre.core.surface.evaluate import evaluate, same, visits
-from debug_spyre.core.surface.values import Dotted, Items, Pairs, Plain, Scope, Unknown, Value, Why, Word
+from debug_spyre.surface.evaluate import evaluate, same, visits
+from debug_spyre.surface.values import Dotted, Items, Pairs, Plain, Scope, Unknown, Value, Why, Word
 
 if TYPE_CHECKING:
-    from debug_spyre.core.surface.modules import Module
+    from debug_spyre.surface.modules import Module
 
 
 @visits(ast.IfExp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from debug_spyre.core.surface.values import Items, Pairs, Scope, Unknown, Value
+from debug_spyre.surface.values import Items, Pairs, Scope, Unknown, Value
 
 
 def iterated(value: Value, into: Items | None = None) -> list[Value]:

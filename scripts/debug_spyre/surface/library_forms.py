@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from debug_spyre.core.surface.evaluate import evaluate
-from debug_spyre.core.surface.forms import CUSTOM, DEVICES, argument, devices_of, reads
-from debug_spyre.core.surface.names import from_schema_name
-from debug_spyre.core.surface.recorder import Recorder
-from debug_spyre.core.surface.sites import Form
-from debug_spyre.core.surface.values import Dotted, Function, Library, Scope, Unknown, Value, Why, Word
+from debug_spyre.surface.evaluate import evaluate
+from debug_spyre.surface.names import from_schema_name
+from debug_spyre.surface.recorder import Recorder
+from debug_spyre.surface.registration_forms import CUSTOM, DEVICES, argument, devices_of, reads
+from debug_spyre.surface.sites import Form
+from debug_spyre.surface.values import Dotted, Function, Library, Scope, Unknown, Value, Why, Word
 
 if TYPE_CHECKING:
-    from debug_spyre.core.surface.modules import Module
+    from debug_spyre.surface.modules import Module
 
 
 @reads("Library")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from debug_spyre.core.surface.names import OpName
+from debug_spyre.surface.names import OpName
 
 
 class Form(StrEnum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from debug_spyre.core.surface.names import ATEN, OpName
-from debug_spyre.core.surface.sites import Form, Site
+from debug_spyre.surface.names import ATEN, OpName
+from debug_spyre.surface.sites import Form, Site
 
 _ROW = re.compile(r"^-\s+operator_name:\s*['\"]?(\w+)")
 _TEMPLATE = re.compile(r"^\s+template_name:\s*['\"]?(\w+)|^\s+template:\s*['\"]?(\w+)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from debug_spyre.core.surface.notes import CALLS_BACK, CPU, CPU_SOMETIMES, INT64, WARNS
+from debug_spyre.surface.notes import CALLS_BACK, CPU, CPU_SOMETIMES, INT64, WARNS
 
 _MAKERS = {"ones", "zeros", "empty", "full", "rand", "randn", "tensor", "arange", "ones_like", "zeros_like"}
 

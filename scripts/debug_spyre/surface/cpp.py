@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from debug_spyre.core.surface.names import OpName
-from debug_spyre.core.surface.sites import Form, Site
+from debug_spyre.surface.names import OpName
+from debug_spyre.surface.sites import Form, Site
 
 _NOISE = re.compile(
     r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|^[ \t]*#[ \t]*define(?:[^\n\\]|\\.|\\\n)*', re.DOTALL | re.MULTILINE

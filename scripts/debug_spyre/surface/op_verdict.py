@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.surface.compiled import compiled_of
-from debug_spyre.core.surface.eager import Verdict, eager_of
-from debug_spyre.core.surface.index import Index
-from debug_spyre.core.surface.names import OpName
-from debug_spyre.core.surface.sites import SITES, Form, Site
+from debug_spyre.surface.compiled import compiled_of
+from debug_spyre.surface.eager import Verdict, eager_of
+from debug_spyre.surface.index import Index
+from debug_spyre.surface.names import OpName
+from debug_spyre.surface.sites import SITES, Form, Site
 
 EAGER_ORDER = ("kernel", "custom-op", "decomposition", "fallback", "none", "unknown")
 COMPILED_ORDER = ("lowering", "decomposition", "custom-op", "fallback", "upstream", "none", "unknown")

@@ -10,24 +10,14 @@ import ast
 import re
 from collections.abc import Mapping
 
-from debug_spyre.core.surface import comprehensions as _comprehensions  # noqa: F401  registers its visitors
-from debug_spyre.core.surface import library_forms as _library_forms  # noqa: F401  registers its readers
-from debug_spyre.core.surface.evaluate import attribute_of, evaluate, extend
-from debug_spyre.core.surface.forms import registrar_of
-from debug_spyre.core.surface.python_calls import call_builtin, call_method
-from debug_spyre.core.surface.recorder import Recorder
-from debug_spyre.core.surface.statements import look_into, run_statements
-from debug_spyre.core.surface.values import (
-    Function,
-    Imported,
-    Items,
-    Place,
-    Plain,
-    Scope,
-    Unknown,
-    Value,
-    Why,
-)
+from debug_spyre.surface import comprehensions as _comprehensions  # noqa: F401  registers its visitors
+from debug_spyre.surface import library_forms as _library_forms  # noqa: F401  registers its readers
+from debug_spyre.surface.evaluate import attribute_of, evaluate, extend
+from debug_spyre.surface.python_calls import call_builtin, call_method
+from debug_spyre.surface.recorder import Recorder
+from debug_spyre.surface.registration_forms import registrar_of
+from debug_spyre.surface.statements import look_into, run_statements
+from debug_spyre.surface.values import Function, Imported, Items, Place, Plain, Scope, Unknown, Value, Why
 
 INTERESTING = re.compile(
     r"register_|custom_op|triton_op|fallback_ops|\.impl\(|lowerings\s*\[|lowerings\.pop|make_fallback|class \w*OpFuncs|_to_exclude"

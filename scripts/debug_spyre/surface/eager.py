@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from debug_spyre.core.surface import notes
-from debug_spyre.core.surface.index import Index
-from debug_spyre.core.surface.names import ATEN, OpName
-from debug_spyre.core.surface.overloads import Traits
-from debug_spyre.core.surface.sites import Form, Site, Surface
+from debug_spyre.surface import notes
+from debug_spyre.surface.index import Index
+from debug_spyre.surface.names import ATEN, OpName
+from debug_spyre.surface.overloads import Traits
+from debug_spyre.surface.sites import Form, Site, Surface
 
 KERNELS = (Form.COMPILED_KERNEL, Form.KERNEL, Form.FALLBACK, Form.CPP, Form.CUSTOM_OP)
 ONE_KERNEL = {

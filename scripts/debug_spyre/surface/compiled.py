@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from debug_spyre.core.surface import notes
-from debug_spyre.core.surface.eager import Verdict, eager_of
-from debug_spyre.core.surface.index import Index
-from debug_spyre.core.surface.names import OpName
-from debug_spyre.core.surface.overloads import Traits
-from debug_spyre.core.surface.sites import Form, Site
+from debug_spyre.surface import notes
+from debug_spyre.surface.eager import Verdict, eager_of
+from debug_spyre.surface.index import Index
+from debug_spyre.surface.names import OpName
+from debug_spyre.surface.overloads import Traits
+from debug_spyre.surface.sites import Form, Site
 
 
 def compiled_of(index: Index, packet: OpName, overload: str, eager: Verdict) -> Verdict:

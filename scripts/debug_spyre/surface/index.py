@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from debug_spyre.core.surface.names import OpName
-from debug_spyre.core.surface.overloads import OverloadTable, Traits
-from debug_spyre.core.surface.rows import GENERATED
-from debug_spyre.core.surface.sites import SITES, Form, Site, Surface
+from debug_spyre.surface.names import OpName
+from debug_spyre.surface.overloads import OverloadTable, Traits
+from debug_spyre.surface.rows import GENERATED
+from debug_spyre.surface.sites import SITES, Form, Site, Surface
 
 
 class Index:

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from debug_spyre.core.surface.loops import bind
-from debug_spyre.core.surface.names import from_path
-from debug_spyre.core.surface.values import (
+from debug_spyre.surface.loops import bind
+from debug_spyre.surface.names import from_path
+from debug_spyre.surface.values import (
     Dotted,
     Function,
     Imported,
@@ -24,7 +24,7 @@ from debug_spyre.core.surface.values import (
 )
 
 if TYPE_CHECKING:
-    from debug_spyre.core.surface.modules import Module
+    from debug_spyre.surface.modules import Module
 
 Visitor = Callable[[Any, Scope, "Module"], Value]
 _VISITORS: dict[type[ast.AST], Visitor] = {}

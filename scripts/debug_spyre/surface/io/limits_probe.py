@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.surface.limits import Answer, Limit, Probed, read_limits
-from debug_spyre.edge.doctor_checks import Check, State
 from debug_spyre.host.clock import utc_now
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.host.fingerprint import backend_fingerprint
@@ -25,9 +23,11 @@ from debug_spyre.host.provenance import torch_spyre_of
 from debug_spyre.host.search_path import search_path
 from debug_spyre.runs.io.jobs import JobSpec, run_job
 from debug_spyre.session.io.workspace import logs_folder
+from debug_spyre.surface.io.doctor_checks import Check, State
+from debug_spyre.surface.limits import Answer, Limit, Probed, read_limits
 from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError
 
-DATA = Path(__file__).parents[1] / "core/surface/data/limits.toml"
+DATA = Path(__file__).parents[1] / "data/limits.toml"
 SCRIPT = Path(__file__).parents[1] / "inside/debug_spyre_probe.py"
 SECONDS = 300.0
 WAIT_SECONDS = 60.0

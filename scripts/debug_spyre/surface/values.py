@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from debug_spyre.core.surface.names import OpName, from_path, from_schema_name
+from debug_spyre.surface.names import OpName, from_path, from_schema_name
 
 if TYPE_CHECKING:
-    from debug_spyre.core.surface.modules import Module
+    from debug_spyre.surface.modules import Module
 
 
 class Why(Enum):

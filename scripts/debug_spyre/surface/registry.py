@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from debug_spyre.core.surface.cpp import known_sites, read_cpp
-from debug_spyre.core.surface.modules import Package
-from debug_spyre.core.surface.rows import read_rows
-from debug_spyre.core.surface.sites import Site, Surface
+from debug_spyre.surface.cpp import known_sites, read_cpp
+from debug_spyre.surface.modules import Package
+from debug_spyre.surface.rows import read_rows
+from debug_spyre.surface.sites import Site, Surface
 
 _EAGER_LOOP = re.compile(r"^( *)for .* in (\w*decompositions\w*)\.items\(\):\n((?:\1 +.*\n|\s*\n)+)", re.MULTILINE)
 _WINS = re.compile(r"\.update\(\s*spyre_decompositions\s*\)")

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from debug_spyre.core.surface.evaluate import evaluate
-from debug_spyre.core.surface.names import ATEN, OpName
-from debug_spyre.core.surface.recorder import Recorder
-from debug_spyre.core.surface.sites import Form, Site, Unresolved
-from debug_spyre.core.surface.values import (
+from debug_spyre.surface.evaluate import evaluate
+from debug_spyre.surface.names import ATEN, OpName
+from debug_spyre.surface.recorder import Recorder
+from debug_spyre.surface.sites import Form, Site, Unresolved
+from debug_spyre.surface.values import (
     Dotted,
     Function,
     Items,
@@ -33,7 +33,7 @@ from debug_spyre.core.surface.values import (
 )
 
 if TYPE_CHECKING:
-    from debug_spyre.core.surface.modules import Module
+    from debug_spyre.surface.modules import Module
 
 DEVICES = {"spyre", "privateuseone", "PrivateUse1"}
 CUSTOM = "torch.ops."

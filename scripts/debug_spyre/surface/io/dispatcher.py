@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.card.lock import card_lock
-from debug_spyre.core.surface.index import Index
-from debug_spyre.core.surface.notes import CONDITIONAL
-from debug_spyre.core.surface.verdict import OpAnswer
-from debug_spyre.edge.surface_files import Found
 from debug_spyre.host.interpreter import choose
+from debug_spyre.surface.index import Index
+from debug_spyre.surface.io.package_files import Found
+from debug_spyre.surface.notes import CONDITIONAL
+from debug_spyre.surface.op_verdict import OpAnswer
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 SCRIPT = Path(__file__).parents[1] / "inside/debug_spyre_dispatcher.py"

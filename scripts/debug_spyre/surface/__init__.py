@@ -1,0 +1,1 @@
+"""What the installed torch-spyre provides: ops, limits, doctor."""
