@@ -157,8 +157,8 @@ def draw_for_sweep(rng):
 def request_for(op, size):
     """What `sweep` is asked: the op at that size."""
     sys.path.insert(0, str(ROOT / "scripts"))
-    from debug_spyre.core.repro.call import call_to_json
-    from debug_spyre.core.repro.words import read_call
+    from debug_spyre.examine.call import call_to_json
+    from debug_spyre.examine.typed_call import read_call
 
     name, words = SWEPT[op]
     call = call_to_json(read_call(name, [w.format(n=size) for w in words]))
@@ -167,7 +167,7 @@ def request_for(op, size):
 
 def summed(op, path):
     """The summary of the points in that file."""
-    from debug_spyre.core.sweeping import summary
+    from debug_spyre.examine.sweep_report import summary
 
     return summary(SWEPT[op][0], [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()])
 

@@ -83,7 +83,7 @@ def test_ladder_of_a_test_that_passes_stops_at_once(checkout, capsys):
 
 
 def test_what_was_found_goes_to_the_row_that_was_tested_or_is_kept_as_a_finding(tmp_path, monkeypatch):
-    from debug_spyre.edge.examining import Examination
+    from debug_spyre.examine.io.examination import Examination
     from debug_spyre.runs.io.finding_runs import RunPlace
     from debug_spyre.session.events import HypothesisAdded, HypothesisStarted, SessionOpened
     from debug_spyre.session.io.workspace import new_session_folder

@@ -1,6 +1,6 @@
 """A shadow report in words."""
 
-from debug_spyre.core.shadowing import argument_text, shadow_lines
+from debug_spyre.examine.shadow_report import argument_text, shadow_lines
 
 
 def op(name="aten.mul.Tensor", **more):

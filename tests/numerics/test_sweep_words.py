@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debug_spyre.core.sweeping import relation_of, summary
+from debug_spyre.examine.sweep_report import relation_of, summary
 
 SIZES = [
     1,

@@ -376,7 +376,7 @@ def searched(case, folder, suspect):
     """The search for the smallest program and its proof: (search, proof)."""
     from debug_spyre.edge.repro_session import ReproSession
     from debug_spyre.edge.reproving import Prover
-    from debug_spyre.edge.trials import Trials
+    from debug_spyre.examine.io.trials import Trials
     from debug_spyre.session.events import SessionOpened
     from debug_spyre.session.io.workspace import new_session_folder
     from debug_spyre.vocabulary.words import RunStatus
@@ -396,7 +396,7 @@ def searched(case, folder, suspect):
                 with faults.inject(case.fault):
                     return debug_spyre_trial.main(str(question), str(answers))
 
-            from debug_spyre.edge.trials import _read
+            from debug_spyre.examine.io.trials import _read
 
             forked(work)
             return {**_read(answers), "status": "passed"}
@@ -422,9 +422,9 @@ def searched(case, folder, suspect):
 
 def suspect_of(report, folder):
     """What repro would take up."""
-    from debug_spyre.core.repro.call import call_from_json
     from debug_spyre.core.repro.fingerprint import Fingerprint
     from debug_spyre.edge.suspects import read_suspect
+    from debug_spyre.examine.call import call_from_json
 
     if report["suspect"]:
         suspect = read_suspect(folder / "suspect/call.json")

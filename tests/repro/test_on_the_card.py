@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.core.repro.call import Call, Program, Tensor
 from debug_spyre.core.repro.fingerprint import of_answer
 from debug_spyre.core.repro.script import MOST_LINES, Fault, count_lines, script
 from debug_spyre.edge.shrinking import Shrinking
-from debug_spyre.edge.trials import WORKER, Trials
+from debug_spyre.examine.call import Call, Program, Tensor
+from debug_spyre.examine.io.trials import WORKER, Trials
 
 pytestmark = [pytest.mark.slow]
 DRAWS = int(2 * float(os.environ.get("DEBUG_SPYRE_FUZZ", "1")))
@@ -86,7 +86,7 @@ def test_a_repro_that_does_not_show_is_kept_as_a_negative_result_and_says_so(car
 
 def test_a_script_that_hangs_ends_with_the_card_free(card, ds, session, monkeypatch):
     card("hang:op=mean:seconds=600")
-    monkeypatch.setattr("debug_spyre.edge.trials.BATCH_SECONDS", 8.0)
+    monkeypatch.setattr("debug_spyre.examine.io.trials.BATCH_SECONDS", 8.0)
     checkout, folder = session
     trials = Trials(folder, checkout, runs=1, seconds=60)
     answer = trials.evaluate([script(Program(CALLS["mean"][0]), Fault())])[0]
@@ -120,7 +120,7 @@ def test_kept_answers_are_taken_up_on_the_same_backend_only_and_proofs_never(car
     again = Trials(folder, checkout, runs=9, seconds=99)
     again.load()
     assert again.answers == {"a": {"exit": 0}}
-    monkeypatch.setattr("debug_spyre.edge.trials.backend_fingerprint", lambda _packages: "another build")
+    monkeypatch.setattr("debug_spyre.examine.io.trials.backend_fingerprint", lambda _packages: "another build")
     other = Trials(folder, checkout, runs=9, seconds=99)
     other.load()
     assert other.answers == {}
@@ -308,7 +308,7 @@ def test_an_op_that_hangs_is_proved_as_it_is_and_not_searched_for_hours(card, ds
     from debug_spyre.edge.reproving import Prover
 
     card("hang:op=mean:seconds=600")
-    monkeypatch.setattr("debug_spyre.edge.trials.BATCH_SECONDS", 8.0)
+    monkeypatch.setattr("debug_spyre.examine.io.trials.BATCH_SECONDS", 8.0)
     monkeypatch.setattr("debug_spyre.edge.reproving.SECONDS", 25.0)  # the control must import torch in it
     checkout, folder = session
     prover = Prover(folder, checkout, Trials(folder, checkout, runs=9, seconds=200))

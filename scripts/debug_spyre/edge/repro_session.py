@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from debug_spyre.core.repro.call import Call, Program, Tensor
 from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
 from debug_spyre.core.repro.pruning import prune
 from debug_spyre.core.repro.script import (
@@ -24,6 +23,7 @@ from debug_spyre.core.repro.writing import by_seed
 from debug_spyre.edge.first_look import REPEAT, FirstLook, Shown
 from debug_spyre.edge.reproving import Proof, Prover
 from debug_spyre.edge.shrinking import Shrinking, Step
+from debug_spyre.examine.call import Call, Program, Tensor
 from debug_spyre.host.interpreter import choose
 from debug_spyre.host.search_path import search_path
 from debug_spyre.vocabulary.errors import BadInputError

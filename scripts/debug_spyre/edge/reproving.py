@@ -11,7 +11,7 @@ from typing import Any
 from debug_spyre.core.repro.control import control_script
 from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_failure
 from debug_spyre.core.repro.script import NOT_SHOWN, SHOWN
-from debug_spyre.edge.trials import Trials
+from debug_spyre.examine.io.trials import Trials
 from debug_spyre.host.files import PRIVATE, make_folder, sha256_of, write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.runs.io.jobs import JobSpec, RunRecord, run_job

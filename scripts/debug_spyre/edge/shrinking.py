@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from debug_spyre.core.repro import shrink, simpler
-from debug_spyre.core.repro.call import Call, Program
 from debug_spyre.core.repro.places import (
     Group,
     offsets,
@@ -22,7 +21,8 @@ from debug_spyre.core.repro.places import (
 )
 from debug_spyre.core.repro.script import Fault, host_script, script
 from debug_spyre.core.repro.writing import by_seed
-from debug_spyre.edge.trials import BudgetSpentError, Trials
+from debug_spyre.examine.call import Call, Program
+from debug_spyre.examine.io.trials import BudgetSpentError, Trials
 
 MOST_PLACES = 10
 MOST_TOGETHER = 4

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.repro.call import Call, call_from_json
+from debug_spyre.examine.call import Call, call_from_json
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Session

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.repro.call import call_to_json
-from debug_spyre.core.repro.words import read_call
-from debug_spyre.core.sweeping import summary
-from debug_spyre.edge.examining import Examination, add_examining, examination
+from debug_spyre.examine.call import call_to_json
+from debug_spyre.examine.io.examination import Examination, add_examining, examination
+from debug_spyre.examine.sweep_report import summary
+from debug_spyre.examine.typed_call import read_call
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.runs.io.finding_runs import find_run

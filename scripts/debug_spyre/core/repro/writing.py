@@ -9,7 +9,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 
-from debug_spyre.core.repro.call import Tensor
+from debug_spyre.examine.call import Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from debug_spyre.core.repro.call import Arg, Call, Tensor, Word
+from debug_spyre.examine.call import Arg, Call, Tensor, Word
 from debug_spyre.vocabulary.errors import UsageError
 
 SHORT = {

@@ -18,7 +18,7 @@ from debug_spyre.runs.io.jobs import JobSpec, RunRecord, run_job
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.errors import DebugSpyreError, EnvironmentTroubleError, Exit
 
-WORKER = Path(__file__).resolve().parents[1] / "inside" / "debug_spyre_trial.py"
+WORKER = Path(__file__).resolve().parents[2] / "inside" / "debug_spyre_trial.py"
 BATCH_SECONDS = 300.0
 MOST_ISOLATED = 24  # scripts a job, each with torch to import
 ISOLATED_SECONDS = 20.0

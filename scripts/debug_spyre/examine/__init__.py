@@ -1,0 +1,1 @@
+"""Experiments on the card: shadow, sweep, ladder, and the calls that they make."""
