@@ -374,9 +374,9 @@ def shadowed(case, folder):
 
 def searched(case, folder, suspect):
     """The search for the smallest program and its proof: (search, proof)."""
-    from debug_spyre.edge.repro_session import ReproSession
-    from debug_spyre.edge.reproving import Prover
     from debug_spyre.examine.io.trials import Trials
+    from debug_spyre.repro.io.proof import Prover
+    from debug_spyre.repro.io.repro_session import ReproSession
     from debug_spyre.session.events import SessionOpened
     from debug_spyre.session.io.workspace import new_session_folder
     from debug_spyre.vocabulary.words import RunStatus
@@ -422,9 +422,9 @@ def searched(case, folder, suspect):
 
 def suspect_of(report, folder):
     """What repro would take up."""
-    from debug_spyre.core.repro.fingerprint import Fingerprint
-    from debug_spyre.edge.suspects import read_suspect
     from debug_spyre.examine.call import call_from_json
+    from debug_spyre.repro.io.suspects import read_suspect
+    from debug_spyre.repro.same_fault import Fingerprint
 
     if report["suspect"]:
         suspect = read_suspect(folder / "suspect/call.json")
@@ -445,7 +445,7 @@ def formatted_lines(text):
 
 def one(kind, seed):
     """(fine?, text, script)."""
-    from debug_spyre.core.repro.script import MOST_LINES
+    from debug_spyre.repro.script import MOST_LINES
 
     case = case_of(kind, random.Random(f"{kind} {seed}"))
     with tempfile.TemporaryDirectory(prefix="drawn-") as name:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.core.repro.fingerprint import of_answer
-from debug_spyre.core.repro.script import MOST_LINES, Fault, count_lines, script
-from debug_spyre.edge.shrinking import Shrinking
 from debug_spyre.examine.call import Call, Program, Tensor
 from debug_spyre.examine.io.trials import WORKER, Trials
+from debug_spyre.repro.io.shrinking import Shrinking
+from debug_spyre.repro.same_fault import of_answer
+from debug_spyre.repro.script import MOST_LINES, Fault, count_lines, script
 
 pytestmark = [pytest.mark.slow]
 DRAWS = int(2 * float(os.environ.get("DEBUG_SPYRE_FUZZ", "1")))
@@ -304,12 +304,12 @@ def test_an_op_that_kills_the_process_is_named_by_shadow_and_becomes_a_script(ca
 
 
 def test_an_op_that_hangs_is_proved_as_it_is_and_not_searched_for_hours(card, ds, session, monkeypatch):
-    from debug_spyre.edge.repro_session import ReproSession
-    from debug_spyre.edge.reproving import Prover
+    from debug_spyre.repro.io.proof import Prover
+    from debug_spyre.repro.io.repro_session import ReproSession
 
     card("hang:op=mean:seconds=600")
     monkeypatch.setattr("debug_spyre.examine.io.trials.BATCH_SECONDS", 8.0)
-    monkeypatch.setattr("debug_spyre.edge.reproving.SECONDS", 25.0)  # the control must import torch in it
+    monkeypatch.setattr("debug_spyre.repro.io.proof.SECONDS", 25.0)  # the control must import torch in it
     checkout, folder = session
     prover = Prover(folder, checkout, Trials(folder, checkout, runs=9, seconds=200))
     search = ReproSession(prover, times=1)

@@ -8,12 +8,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
 from debug_spyre.core.escalation.conditions import failing_run
-from debug_spyre.core.repro.fingerprint import Fingerprint, of_failure
-from debug_spyre.edge.repro_session import ReproSession
-from debug_spyre.edge.reproving import Proof, Prover
-from debug_spyre.edge.suspects import Suspect, count_checked, find_fallback, find_suspect
 from debug_spyre.examine.io.trials import BudgetSpentError, Trials
 from debug_spyre.examine.typed_call import read_call
+from debug_spyre.repro.io.proof import Proof, Prover
+from debug_spyre.repro.io.repro_session import ReproSession
+from debug_spyre.repro.io.suspects import Suspect, count_checked, find_fallback, find_suspect
+from debug_spyre.repro.same_fault import Fingerprint, of_failure
 from debug_spyre.runs.io.jobs import foreground_seconds
 from debug_spyre.session.io import workspace
 from debug_spyre.session.io.evidence_store import all_evidence

@@ -8,10 +8,10 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from typing import Any
 
-from debug_spyre.edge.suspects import with_death
 from debug_spyre.examine.io.examination import Examination, add_examining, examination, read_report
 from debug_spyre.examine.shadow_report import shadow_lines
 from debug_spyre.host.interpreter import choose
+from debug_spyre.repro.io.suspects import with_death
 from debug_spyre.runs.io.finding_runs import find_run, known_ids
 from debug_spyre.runs.io.pytest_command import child_path, from_root, pytest_command
 from debug_spyre.runs.io.records import RunRecord, load_record

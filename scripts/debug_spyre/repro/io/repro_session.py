@@ -6,9 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
-from debug_spyre.core.repro.pruning import prune
-from debug_spyre.core.repro.script import (
+from debug_spyre.examine.call import Call, Program, Tensor
+from debug_spyre.host.interpreter import choose
+from debug_spyre.host.search_path import search_path
+from debug_spyre.repro.io.first_look import REPEAT, FirstLook, Shown
+from debug_spyre.repro.io.proof import Proof, Prover
+from debug_spyre.repro.io.shrinking import Shrinking, Step
+from debug_spyre.repro.same_fault import Fingerprint, agree, of_answer
+from debug_spyre.repro.script import (
     CONTRACT,
     MOST_LINES,
     NOT_SHOWN,
@@ -19,13 +24,8 @@ from debug_spyre.core.repro.script import (
     script,
     storage_script,
 )
-from debug_spyre.core.repro.writing import by_seed
-from debug_spyre.edge.first_look import REPEAT, FirstLook, Shown
-from debug_spyre.edge.reproving import Proof, Prover
-from debug_spyre.edge.shrinking import Shrinking, Step
-from debug_spyre.examine.call import Call, Program, Tensor
-from debug_spyre.host.interpreter import choose
-from debug_spyre.host.search_path import search_path
+from debug_spyre.repro.test_extract import prune
+from debug_spyre.repro.writing import by_seed
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Failure
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.repro.script import Fault
+from debug_spyre.repro.script import Fault
 from debug_spyre.vocabulary.evidence import Failure, Stage
 
 _TELLING = re.compile(r"Unsupported|Error|does not support|not implemented|Could not run|Exception", re.IGNORECASE)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from debug_spyre.core.repro.writing import by_seed
 from debug_spyre.examine.call import RTOL, SCALE_TOL, Call, Program, Tensor, Word
+from debug_spyre.repro.writing import by_seed
 
 NATIVE = "float16"  # the type that the card computes in (torch-spyre, 2026)
 SEEDED = {"randn", "rand", "last", "spread", "nan", "inf"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from debug_spyre.core.repro.fingerprint import Fingerprint, agree, of_answer
-from debug_spyre.core.repro.script import Fault, script
 from debug_spyre.examine.call import Call, Program
 from debug_spyre.examine.io.trials import Trials
+from debug_spyre.repro.same_fault import Fingerprint, agree, of_answer
+from debug_spyre.repro.script import Fault, script
 from debug_spyre.vocabulary.words import RunStatus
 
 TIMES = 4  # further calls before a fault counts as steady

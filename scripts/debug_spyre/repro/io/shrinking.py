@@ -7,22 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from debug_spyre.core.repro import shrink, simpler
-from debug_spyre.core.repro.places import (
-    Group,
-    offsets,
-    places,
-    resize,
-    says,
-    smallest_groups,
-    tied,
-    value_at,
-    without_first,
-)
-from debug_spyre.core.repro.script import Fault, host_script, script
-from debug_spyre.core.repro.writing import by_seed
 from debug_spyre.examine.call import Call, Program
 from debug_spyre.examine.io.trials import BudgetSpentError, Trials
+from debug_spyre.repro import shrink, simpler
+from debug_spyre.repro.script import Fault, host_script, script
+from debug_spyre.repro.sizes import Group, offsets, places, resize, says, smallest_groups, tied, value_at, without_first
+from debug_spyre.repro.writing import by_seed
 
 MOST_PLACES = 10
 MOST_TOGETHER = 4

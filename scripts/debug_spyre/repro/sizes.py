@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from debug_spyre.core.repro.writing import contiguous
 from debug_spyre.examine.call import Arg, Call, Program, Tensor
+from debug_spyre.repro.writing import contiguous
 
 
 @dataclass(frozen=True, slots=True)

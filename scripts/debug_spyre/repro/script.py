@@ -11,8 +11,8 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from debug_spyre.core.repro.writing import by_seed, number, written
 from debug_spyre.examine.call import Arg, Call, Program, Tensor, Word
+from debug_spyre.repro.writing import by_seed, number, written
 
 MOST_LINES = 20
 WIDTH = 88  # the line length that a formatter keeps unless told otherwise (ruff, black)

@@ -1,0 +1,1 @@
+"""The smallest script that shows a fault, proved in fresh processes."""
