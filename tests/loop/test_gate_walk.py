@@ -8,8 +8,8 @@ from functools import cache
 
 from tests.loop.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story
 
-from debug_spyre.core.claim import Claim, Retrospective
-from debug_spyre.core.gate import judge
+from debug_spyre.gate.close_request import Claim, Retrospective
+from debug_spyre.gate.gate import judge
 from debug_spyre.session import events as ev
 from debug_spyre.tree.changes import Changes
 from debug_spyre.vocabulary.words import GateState

@@ -3,9 +3,9 @@
 import pytest
 from tests.loop.conftest import FIXED, Story
 
-from debug_spyre.core.gate import Gate
-from debug_spyre.core.measured import Measured
-from debug_spyre.core.validation import table
+from debug_spyre.gate.before_after import Measured
+from debug_spyre.gate.gate import Gate
+from debug_spyre.gate.validation import table
 from debug_spyre.session.events import ValidationRecorded
 from debug_spyre.verbs.validation import _says
 from debug_spyre.vocabulary.words import GateState

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from debug_spyre.core.claim import shell_word
+from debug_spyre.gate.close_request import shell_word
 from debug_spyre.session import events as ev
 from debug_spyre.session.state import Hypothesis, Run, Session
 from debug_spyre.vocabulary.errors import RefusedError, UsageError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from debug_spyre.core.claim import shell_word
+from debug_spyre.gate.close_request import shell_word
 from debug_spyre.queue.attention import ATTENTION_SET, attention_traces
 from debug_spyre.queue.queue_rules import CHEAP_SECONDS
 from debug_spyre.queue.seeds import Seed, Situation

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from debug_spyre.core.claim import shell_word
+from debug_spyre.gate.close_request import shell_word
 from debug_spyre.queue.queue_rules import CONFIDENCES, stage
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Fallback, Kind, Severity, Stage
 

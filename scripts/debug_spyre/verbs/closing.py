@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.claim import Claim, Retrospective
-from debug_spyre.core.gate import OVERRIDABLE, Gate, judge, judge_blocked
-from debug_spyre.core.measured import Measured
-from debug_spyre.edge.validating import gate_evidence, present
+from debug_spyre.gate.before_after import Measured
+from debug_spyre.gate.close_request import Claim, Retrospective
+from debug_spyre.gate.gate import OVERRIDABLE, Gate, judge, judge_blocked
+from debug_spyre.gate.io.validation_jobs import gate_evidence, present
 from debug_spyre.queue.queue_rules import check_open, nothing_explains
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session

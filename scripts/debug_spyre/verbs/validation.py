@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core import validation as core
-from debug_spyre.core.claim import Claim
-from debug_spyre.core.gate import Gate, judge
-from debug_spyre.core.measured import Measured
-from debug_spyre.edge.validating import Limits, gate_evidence, job_for, present, running
+from debug_spyre.gate import validation as core
+from debug_spyre.gate.before_after import Measured
+from debug_spyre.gate.close_request import Claim
+from debug_spyre.gate.gate import Gate, judge
+from debug_spyre.gate.io.validation_jobs import Limits, gate_evidence, job_for, present, running
 from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.runs.io.jobs import RunRecord, follow, foreground_seconds, run_job
 from debug_spyre.runs.io.recovery import recover

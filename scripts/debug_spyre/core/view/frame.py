@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from debug_spyre.core.measured import Measured
+from debug_spyre.gate.before_after import Measured
 from debug_spyre.runs.transitions import Sight
 from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.evidence import Evidence, Outcome

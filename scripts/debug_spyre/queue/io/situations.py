@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from debug_spyre.core.claim import shell_word
+from debug_spyre.gate.close_request import shell_word
 from debug_spyre.queue.seeds import Situation
 from debug_spyre.session.io.evidence_store import load_evidence
 from debug_spyre.session.io.workspace import Folder

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_spyre.core.measured import Measure, Measured
-from debug_spyre.core.validation import Present, Step
+from debug_spyre.gate.before_after import Measure, Measured
+from debug_spyre.gate.validation import Present, Step
 from debug_spyre.host.fingerprint import backend_fingerprint
 from debug_spyre.host.interpreter import choose
 from debug_spyre.runs.io.jobs import JobSpec

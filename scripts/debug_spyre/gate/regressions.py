@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.measured import Measured
+from debug_spyre.gate.before_after import Measured
 from debug_spyre.runs.transitions import compare_matrix, flips
 from debug_spyre.vocabulary.words import FULL_MATRIX, POST_FIX_MATRIX
 

@@ -5,7 +5,8 @@ A question that nothing answers is unknown, never open.
 
 from __future__ import annotations
 
-from debug_spyre.core.claim import (
+from debug_spyre.gate.before_after import Measure, Measured, is_same_scope, run_ids
+from debug_spyre.gate.close_request import (
     BASELINE_MEMBERS,
     OPEN,
     SHUT,
@@ -15,8 +16,7 @@ from debug_spyre.core.claim import (
     matrix_command,
     shell_word,
 )
-from debug_spyre.core.measured import Measure, Measured, is_same_scope, run_ids
-from debug_spyre.core.regressions import regressions
+from debug_spyre.gate.regressions import regressions
 from debug_spyre.runs.transitions import FAILING, Answer, Seen, Sight, new_fallbacks, predicate
 from debug_spyre.session.state import Member
 from debug_spyre.tree.changes import Changes

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core import conditions, standing
-from debug_spyre.core.claim import OPEN, SHUT, UNKNOWN, Claim, Condition, with_override
-from debug_spyre.core.measured import Measured
+from debug_spyre.gate import gate_outcomes as conditions
+from debug_spyre.gate import gate_state
+from debug_spyre.gate.before_after import Measured
+from debug_spyre.gate.close_request import OPEN, SHUT, UNKNOWN, Claim, Condition, with_override
 from debug_spyre.session.state import Session
 from debug_spyre.tree.changes import Changes, changes_from_json
 from debug_spyre.vocabulary.evidence import Evidence
@@ -80,19 +81,19 @@ def judge(session: Session, evidence: Mapping[str, Evidence], claim: Claim | Non
         conditions.same_tests(m),
         conditions.matrix_complete(m),
         conditions.no_regression(m),
-        standing.measured_at_start(m),
-        standing.one_tree(m, claim),
-        standing.one_backend(m, claim),
-        standing.something_changed(m),
+        gate_state.measured_at_start(m),
+        gate_state.one_tree(m, claim),
+        gate_state.one_backend(m, claim),
+        gate_state.something_changed(m),
         conditions.no_new_fallback(m),
         conditions.no_edited_test(m, changes),
-        standing.tree_at_start(session, claim),
-        standing.table_filled(m),
-        standing.rows_concluded(session),
-        standing.retrospective(session, claim),
+        gate_state.tree_at_start(session, claim),
+        gate_state.table_filled(m),
+        gate_state.rows_concluded(session),
+        gate_state.retrospective(session, claim),
     ]
     if claim.workaround:
-        found.append(standing.workaround(session, claim))
+        found.append(gate_state.workaround(session, claim))
     return _gate(session, found, claim)
 
 
@@ -100,9 +101,9 @@ def judge_blocked(session: Session, claim: Claim | None = None) -> Gate:
     """May the session be closed as blocked?"""
     claim = claim or Claim()
     found = [
-        standing.tree_at_start(session, claim),
-        standing.no_row_in_progress(session),
-        standing.next_action(session, claim),
+        gate_state.tree_at_start(session, claim),
+        gate_state.no_row_in_progress(session),
+        gate_state.next_action(session, claim),
     ]
     return _gate(session, found, claim)
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.claim import BASELINE_MEMBERS, matrix_command, shell_word
-from debug_spyre.core.measured import Measure, Measured, is_same_scope
-from debug_spyre.core.regressions import Regressions, regressions
+from debug_spyre.gate.before_after import Measure, Measured, is_same_scope
+from debug_spyre.gate.close_request import BASELINE_MEMBERS, matrix_command, shell_word
+from debug_spyre.gate.regressions import Regressions, regressions
 from debug_spyre.runs.transitions import Answer, MatrixChange, Seen, compare_matrix, predicate
 from debug_spyre.session.events import HypothesisAdded
 from debug_spyre.session.state import Member, Session

@@ -5,7 +5,8 @@ Each is a function of the session and what the caller claims; a digest that nobo
 
 from __future__ import annotations
 
-from debug_spyre.core.claim import (
+from debug_spyre.gate.before_after import Measured, run_ids
+from debug_spyre.gate.close_request import (
     BASELINE_MEMBERS,
     OPEN,
     SHUT,
@@ -16,7 +17,6 @@ from debug_spyre.core.claim import (
     Retrospective,
     matrix_command,
 )
-from debug_spyre.core.measured import Measured, run_ids
 from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus
 

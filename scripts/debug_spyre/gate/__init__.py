@@ -1,0 +1,1 @@
+"""The conditions for resolved and blocked, and the runs that they compare."""
