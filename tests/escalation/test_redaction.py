@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debug_spyre.core.escalation.redaction import Private, Redactor
-from debug_spyre.edge.bundle import Entry, plan_bundle
+from debug_spyre.escalation.io.bundle import Entry, plan_bundle
+from debug_spyre.escalation.redaction import Private, Redactor
 
 EXAMPLES = int(100 * float(os.environ.get("DEBUG_SPYRE_FUZZ", "1")))
 WORD = st.text(string.ascii_lowercase, min_size=5, max_size=10).map(lambda w: "q" + w + "z")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 
-from debug_spyre.core.escalation.conditions import Lack, lacks
-from debug_spyre.edge import bundle, handover
+from debug_spyre.escalation.io import bundle, handover
+from debug_spyre.escalation.readiness import Lack, lacks
 from debug_spyre.session.events import ReportMade
 from debug_spyre.session.io import workspace
 from debug_spyre.session.io.evidence_store import all_evidence

@@ -7,7 +7,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
-from debug_spyre.core.escalation.conditions import failing_run
+from debug_spyre.escalation.readiness import failing_run
 from debug_spyre.examine.io.trials import BudgetSpentError, Trials
 from debug_spyre.examine.typed_call import read_call
 from debug_spyre.repro.io.proof import Proof, Prover

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from debug_spyre.core.escalation.redaction import Private, Redactor, identifiers
+from debug_spyre.escalation.redaction import Private, Redactor, identifiers
 from debug_spyre.host.files import PRIVATE, write_atomically
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, RefusedError
 from debug_spyre.vocabulary.masking import secret_values

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.escalation.conditions import failing_run, revision
-from debug_spyre.core.escalation.issue import Issue, build_issue
-from debug_spyre.edge.bundle import Entry, tail_of
+from debug_spyre.escalation.io.bundle import Entry, tail_of
+from debug_spyre.escalation.issue import Issue, build_issue
+from debug_spyre.escalation.readiness import failing_run, revision
 from debug_spyre.host.templates import templates_folder
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Report, Session

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.escalation.conditions import failing_run, revision
+from debug_spyre.escalation.readiness import failing_run, revision
 from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Stage
 from debug_spyre.vocabulary.words import HypothesisStatus

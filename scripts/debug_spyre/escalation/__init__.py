@@ -1,0 +1,1 @@
+"""The bundle for the torch-spyre team: readiness, issue text, redaction."""
