@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from debug_spyre.core.overview import MOST_LINES, brief, overview
+from debug_spyre.page.overview import MOST_LINES, brief, overview
 from debug_spyre.queue.session_warnings import concerns, is_summary_stale, nothing_explains
 from debug_spyre.session import events as ev
 from debug_spyre.session.replay import fold

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 from tests.loop.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story, good_story
 
-from debug_spyre.core.view.frame import outcomes
-from debug_spyre.core.view.gate_view import matrix_words
 from debug_spyre.gate.before_after import Measured
 from debug_spyre.gate.close_request import Claim, Retrospective
 from debug_spyre.gate.gate import OVERRIDABLE, judge, judge_blocked
 from debug_spyre.gate.validation import matrix_record
+from debug_spyre.page.gate_view import matrix_words
+from debug_spyre.page.page_context import outcomes
 from debug_spyre.runs.transitions import Sight
 from debug_spyre.session import events as ev
 from debug_spyre.tree.changes import Changes

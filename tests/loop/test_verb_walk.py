@@ -13,10 +13,10 @@ import pytest
 from tests.loop.conftest import Story, git
 from tests.loop.test_gate_walk import Ran, World, naive
 
-from debug_spyre.edge import page
 from debug_spyre.gate import validation
 from debug_spyre.gate.before_after import Measured
 from debug_spyre.gate.io.validation_jobs import present
+from debug_spyre.page.io import page
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.tree.io.snapshot import tree_digest

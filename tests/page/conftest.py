@@ -46,7 +46,7 @@ def browser():
 @pytest.fixture(scope="session")
 def pages(story, tmp_path_factory):
     """Rendered sessions by their ending, in one logs folder each."""
-    from debug_spyre.edge import page
+    from debug_spyre.page.io import page
 
     root = tmp_path_factory.mktemp("pages")
     made = {}

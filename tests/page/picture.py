@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from debug_spyre.edge import page
+from debug_spyre.page.io import page
 
 HERE = Path(__file__).parent
 TARGET = HERE.parents[1] / "docs/log.png"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from debug_spyre.edge import page
+from debug_spyre.page.io import page
 from debug_spyre.session import events as ev
 
 pytestmark = pytest.mark.browser

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from debug_spyre.edge import page
+from debug_spyre.page.io import page
 from debug_spyre.runs.transitions import FAILING, new_failures
 from debug_spyre.vocabulary.evidence import Evidence, Outcome, TestRecord
 

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from debug_spyre.edge import page
+from debug_spyre.page.io import page
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from debug_spyre.edge import page
+from debug_spyre.page.io import page
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import load_session
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from debug_spyre import cli
-from debug_spyre.edge import page
 from debug_spyre.host.files import sweep
+from debug_spyre.page.io import page
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, session_folders
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.edge import page
+from debug_spyre.page.io import page
 
 PACKAGE = Path(page.__file__).parents[1]
 CODE = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from debug_spyre.edge import page; from debug_spyre.session.io.workspace import Folder\n"
+    "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from debug_spyre.page.io import page; from debug_spyre.session.io.workspace import Folder\n"
     "from debug_spyre.vocabulary.errors import DebugSpyreError\n"
     "try: page.render(Folder(Path(sys.argv[2]))); print(page.templates_folder())\n"
     "except DebugSpyreError as error: print(error.what, error.next); sys.exit(int(error.status))"

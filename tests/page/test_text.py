@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debug_spyre.core.view.markdown_text import block, cell, code, plain
-from debug_spyre.core.view.nodeids import groups, path_parts, split
-from debug_spyre.core.view.strip import WIDTH, cells, strip_picture
+from debug_spyre.page.markdown_text import block, cell, code, plain
+from debug_spyre.page.matrix_picture import WIDTH, cells, strip_picture
+from debug_spyre.page.nodeid_layout import groups, path_parts, split
 from debug_spyre.vocabulary import safe_text as t
 from debug_spyre.vocabulary.evidence import Outcome
 from debug_spyre.vocabulary.local_time import duration, zone_of

@@ -6,7 +6,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from debug_spyre.edge import page
+from debug_spyre.page.io import page
 from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.queue.session_warnings import half_moved, in_both
 from debug_spyre.session.events import MemberAdded, MemberRemoved, ProbeChosen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from debug_spyre.edge import page
+from debug_spyre.page.io import page
 from debug_spyre.runs.io.run_folder import RUNS, RunFolder
 from debug_spyre.session.io.workspace import Folder, find_checkout, find_session, logs_folder
 from debug_spyre.session.state import Member, Session

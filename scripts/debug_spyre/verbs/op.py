@@ -75,7 +75,7 @@ def _run(args: Namespace) -> int:
 
 def _keep_for_row(lines: list[str], checkout: Path, stem: str | None) -> None:
     """A row may be tested by looking an op up: the answer stands in the log, under the row in progress."""
-    from debug_spyre.edge import page
+    from debug_spyre.page.io import page
     from debug_spyre.session.events import ReportMade
     from debug_spyre.session.io.workspace import find_session, load_session
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from debug_spyre.edge import page, pruning
+from debug_spyre.page.io import old_logs, page
 from debug_spyre.session.io.workspace import find_checkout, logs_folder, session_folders
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.here import add_session_argument, the_session
@@ -65,7 +65,7 @@ def _prune_arguments(parser: ArgumentParser) -> None:
 def _prune(args: Namespace) -> int:
     days = _days(args.older)
     logs = logs_folder(find_checkout())
-    done = pruning.prune(logs, days=days, dry_run=args.dry_run)
+    done = old_logs.prune(logs, days=days, dry_run=args.dry_run)
     if done.sessions and not args.dry_run:
         page.render_index(logs)
     word = "would remove" if args.dry_run else "removed"

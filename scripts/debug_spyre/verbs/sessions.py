@@ -8,8 +8,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.core.overview import clip
-from debug_spyre.edge import page
+from debug_spyre.page.io import page
+from debug_spyre.page.overview import clip
 from debug_spyre.session.io import workspace
 from debug_spyre.session.similar import Similar, find_similar
 from debug_spyre.session.state import Session

@@ -7,7 +7,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from debug_spyre.core.overview import brief, clip, overview
+from debug_spyre.page.overview import brief, clip, overview
 from debug_spyre.queue.session_warnings import concerns
 from debug_spyre.runs.io import recovery
 from debug_spyre.session.io import workspace

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge import page
 from debug_spyre.host.interpreter import choose
+from debug_spyre.page.io import page
 from debug_spyre.runs.io.finding_runs import RunPlace, run_place
 from debug_spyre.runs.io.jobs import JobSpec, foreground_seconds, run_job
 from debug_spyre.runs.io.records import RunRecord

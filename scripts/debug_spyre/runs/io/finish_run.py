@@ -167,7 +167,7 @@ def render(folder: Path) -> None:
         with Folder(folder).journal.path.open("rb") as stream:
             if b'"kind":"session_opened"' not in stream.readline():
                 return
-        from debug_spyre.edge.page import render as render_page
+        from debug_spyre.page.io.page import render as render_page
 
         render_page(Folder(folder))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.view.frame import Frame, Link, scope_words
-from debug_spyre.core.view.members import failure_words
 from debug_spyre.gate.close_request import shell_word
+from debug_spyre.page.members import failure_words
+from debug_spyre.page.page_context import Frame, Link, scope_words
 from debug_spyre.queue.session_warnings import is_summary_stale
 from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.evidence import Evidence, Failure

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from debug_spyre.core.view.nodeids import split
-from debug_spyre.core.view.pictures import Picture, Shape, bars, crosses, num, path, text
+from debug_spyre.page.nodeid_layout import split
+from debug_spyre.page.pictures import Picture, Shape, bars, crosses, num, path, text
 from debug_spyre.runs.transitions import FAILING
 from debug_spyre.triage.parameters import features
 from debug_spyre.vocabulary.evidence import Outcome

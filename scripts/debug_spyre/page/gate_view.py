@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.view.frame import Frame, Word
-from debug_spyre.core.view.nodeids import NodeId, node_id
+from debug_spyre.page.nodeid_layout import NodeId, node_id
+from debug_spyre.page.page_context import Frame, Word
 from debug_spyre.vocabulary.safe_text import Piece, clip
 
 MOST_IDS = 6

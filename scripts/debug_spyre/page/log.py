@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.view.actions import Action, actions
-from debug_spyre.core.view.experiments import ExperimentsView, experiments
-from debug_spyre.core.view.findings import FindingsView, findings
-from debug_spyre.core.view.frame import Frame, Link, Material, Word
-from debug_spyre.core.view.heading import Fact, Live, facts, live, status_word
-from debug_spyre.core.view.members import ClusterView, cluster
-from debug_spyre.core.view.provenance import ProvenanceView, provenance
-from debug_spyre.core.view.queue_rows import QueueView, queue
-from debug_spyre.core.view.summary import SummaryView, summary
-from debug_spyre.core.view.validation import ValidationView, validation
+from debug_spyre.page.actions import Action, actions
+from debug_spyre.page.experiments import ExperimentsView, experiments
+from debug_spyre.page.findings import FindingsView, findings
+from debug_spyre.page.heading import Fact, Live, facts, live, status_word
+from debug_spyre.page.members import ClusterView, cluster
+from debug_spyre.page.page_context import Frame, Link, Material, Word
+from debug_spyre.page.provenance_section import ProvenanceView, provenance
+from debug_spyre.page.queue_rows import QueueView, queue
+from debug_spyre.page.summary import SummaryView, summary
+from debug_spyre.page.validation_section import ValidationView, validation
 from debug_spyre.queue.session_warnings import Concern, concerns
 from debug_spyre.vocabulary.local_time import Moment
 from debug_spyre.vocabulary.safe_text import Piece, clip, count

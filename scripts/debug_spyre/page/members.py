@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.view.frame import Frame, Link, scope_words, session_link
-from debug_spyre.core.view.nodeids import Group, NodeId, groups, natural, node_id
-from debug_spyre.core.view.pictures import Picture
-from debug_spyre.core.view.severity import severity_picture
 from debug_spyre.gate.close_request import shell_word
+from debug_spyre.page.nodeid_layout import Group, NodeId, groups, natural, node_id
+from debug_spyre.page.page_context import Frame, Link, scope_words, session_link
+from debug_spyre.page.pictures import Picture
+from debug_spyre.page.severity_picture import severity_picture
 from debug_spyre.runs.transitions import new_failures
 from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.evidence import Failure

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.view.errormap import error_map
-from debug_spyre.core.view.frame import Frame, Link
-from debug_spyre.core.view.output import OutputLine, line_css
-from debug_spyre.core.view.pictures import Picture
+from debug_spyre.page.errormap import error_map
+from debug_spyre.page.output import OutputLine, line_css
+from debug_spyre.page.page_context import Frame, Link
+from debug_spyre.page.pictures import Picture
 from debug_spyre.session.state import Note, Report, Run
 from debug_spyre.vocabulary.local_time import Moment
 from debug_spyre.vocabulary.safe_text import Piece, count, size

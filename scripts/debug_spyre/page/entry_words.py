@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from debug_spyre.core.view.frame import Frame, Word
-from debug_spyre.core.view.queue_rows import status_word
+from debug_spyre.page.page_context import Frame, Word
+from debug_spyre.page.queue_rows import status_word
 from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.local_time import between, duration
 from debug_spyre.vocabulary.safe_text import Piece

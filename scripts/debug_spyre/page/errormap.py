@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from debug_spyre.core.view.frame import Frame
-from debug_spyre.core.view.pictures import Picture, Shape, num, path, text
+from debug_spyre.page.page_context import Frame
+from debug_spyre.page.pictures import Picture, Shape, num, path, text
 from debug_spyre.vocabulary.safe_text import Piece
 
 WIDTH, LEFT, TOP = 400, 40, 22

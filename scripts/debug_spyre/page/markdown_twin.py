@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from debug_spyre.core.view.experiments import Entry
-from debug_spyre.core.view.frame import Link
-from debug_spyre.core.view.log import LogView
-from debug_spyre.core.view.markdown_text import bars, block, cell, code, plain, prose, table
-from debug_spyre.core.view.output import OutputLine
-from debug_spyre.core.view.summary import BaselineView
+from debug_spyre.page.experiments import Entry
+from debug_spyre.page.log import LogView
+from debug_spyre.page.markdown_text import bars, block, cell, code, plain, prose, table
+from debug_spyre.page.output import OutputLine
+from debug_spyre.page.page_context import Link
+from debug_spyre.page.summary import BaselineView
 
 MOST_MEMBERS, MOST_ENTRIES, MOST_OLDER = 400, 25, 100
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.view.frame import Frame, Link, Word, outcome_word, outcomes
-from debug_spyre.core.view.gate_view import Condition, conditions_words, gate_conditions, matrix_words
-from debug_spyre.core.view.members import failure_words
-from debug_spyre.core.view.nodeids import Group, NodeId, groups, natural, path_parts, split
-from debug_spyre.core.view.pictures import Picture
-from debug_spyre.core.view.strip import Cell, cells, strip_picture
 from debug_spyre.gate.before_after import Measure
+from debug_spyre.page.gate_view import Condition, conditions_words, gate_conditions, matrix_words
+from debug_spyre.page.matrix_picture import Cell, cells, strip_picture
+from debug_spyre.page.members import failure_words
+from debug_spyre.page.nodeid_layout import Group, NodeId, groups, natural, path_parts, split
+from debug_spyre.page.page_context import Frame, Link, Word, outcome_word, outcomes
+from debug_spyre.page.pictures import Picture
 from debug_spyre.runs.transitions import FAILING, new_failures
 from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.evidence import Evidence, Outcome

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from debug_spyre.card.lock_file import is_held
-from debug_spyre.edge.page import size_of
 from debug_spyre.host.clock import utc_now
+from debug_spyre.page.io.page import size_of
 from debug_spyre.runs.io.run_folder import RUNS, run_folders_of
 from debug_spyre.session.io.workspace import Folder, load_session, session_folders
 from debug_spyre.vocabulary.errors import DebugSpyreError, EnvironmentTroubleError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from debug_spyre.core.view.pictures import Picture, crosses, diamonds, path, text
+from debug_spyre.page.pictures import Picture, crosses, diamonds, path, text
 from debug_spyre.vocabulary.evidence import Failure
 from debug_spyre.vocabulary.safe_text import Piece, count
 

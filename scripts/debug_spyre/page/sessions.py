@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from debug_spyre.core.view.frame import Frame, Link, Material, Word
-from debug_spyre.core.view.heading import live
-from debug_spyre.core.view.queue_rows import status_word as row_word
+from debug_spyre.page.heading import live
+from debug_spyre.page.page_context import Frame, Link, Material, Word
+from debug_spyre.page.queue_rows import status_word as row_word
 from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.local_time import Moment, Zone
 from debug_spyre.vocabulary.masking import mask

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from debug_spyre.core.view.frame import Frame
-from debug_spyre.core.view.pictures import Picture, Shape, bars, num, path, text
+from debug_spyre.page.page_context import Frame
+from debug_spyre.page.pictures import Picture, Shape, bars, num, path, text
 from debug_spyre.session.state import Hypothesis, Run
 from debug_spyre.vocabulary.local_time import between, duration, parse
 from debug_spyre.vocabulary.safe_text import Piece, count

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.core.view.frame import Frame, Link, session_link
+from debug_spyre.page.page_context import Frame, Link, session_link
 from debug_spyre.vocabulary.local_time import Moment
 from debug_spyre.vocabulary.masking import mask_environment
 from debug_spyre.vocabulary.safe_text import count

@@ -24,9 +24,9 @@ from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.words import BASELINE, RUN_NAMES
 
 if TYPE_CHECKING:
-    from debug_spyre.core.view.frame import Material, Tail
-    from debug_spyre.core.view.log import LogView
-    from debug_spyre.core.view.sessions import Listed
+    from debug_spyre.page.log import LogView
+    from debug_spyre.page.page_context import Material, Tail
+    from debug_spyre.page.sessions import Listed
 
 # the view is imported where it is used: verbs that render nothing start faster without it
 INDEX = "index.html"
@@ -42,8 +42,8 @@ def render(folder: Folder) -> Path:
     Raises:
         BadInputError: the journal is damaged; EnvironmentTroubleError: the page can't be written.
     """
-    from debug_spyre.core.view.log import log_view
-    from debug_spyre.core.view.markdown import markdown
+    from debug_spyre.page.log import log_view
+    from debug_spyre.page.markdown_twin import markdown
 
     page = folder.html.absolute()
     with _one_at_a_time(folder.path):
@@ -74,7 +74,7 @@ def _keep_index(folder: Folder, view: LogView) -> None:
 
 def render_index(logs: Path) -> Path:
     """Write the list of all sessions; returns its absolute path."""
-    from debug_spyre.core.view.sessions import index_view
+    from debug_spyre.page.sessions import index_view
 
     sweep(logs)
     page = (logs / INDEX).absolute()
@@ -113,7 +113,7 @@ def _wait_for(descriptor: int) -> None:
 
 
 def _material(folder: Folder) -> Material | None:
-    from debug_spyre.core.view.frame import Material
+    from debug_spyre.page.page_context import Material
     from debug_spyre.vocabulary.masking import secret_values
 
     reading = folder.journal.read()
@@ -160,7 +160,7 @@ def _tails(folder: Folder, session: Session) -> dict[str, Tail]:
 
 def _tail(folder: Path, path: str, *, whole: bool = False) -> Tail | None:
     """The last lines of a file of the folder; None where there is none. `whole`: the first lines instead."""
-    from debug_spyre.core.view.frame import Tail
+    from debug_spyre.page.page_context import Tail
 
     if not path or path.startswith("/") or ".." in path.split("/") or "\0" in path:
         return None
@@ -215,7 +215,7 @@ def _comparisons(path: Path) -> list[Any]:
 
 
 def _listed(folder: Folder) -> Listed:
-    from debug_spyre.core.view.sessions import Listed
+    from debug_spyre.page.sessions import Listed
     from debug_spyre.vocabulary.masking import secret_values
 
     size = size_of(folder)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.view.entry_words import STANDING, conclusion, rows_of, run_word, title, took, who
-from debug_spyre.core.view.frame import Frame, Link, Word, scope_words
-from debug_spyre.core.view.heading import result_words
-from debug_spyre.core.view.output import TAIL_LINES, OutputLine, output_line, tail_lines
-from debug_spyre.core.view.pictures import Picture
-from debug_spyre.core.view.timeline import timeline_picture
+from debug_spyre.page.entry_words import STANDING, conclusion, rows_of, run_word, title, took, who
+from debug_spyre.page.heading import result_words
+from debug_spyre.page.output import TAIL_LINES, OutputLine, output_line, tail_lines
+from debug_spyre.page.page_context import Frame, Link, Word, scope_words
+from debug_spyre.page.pictures import Picture
+from debug_spyre.page.timeline import timeline_picture
 from debug_spyre.queue.session_warnings import unattributed
 from debug_spyre.session.state import Note, Run
 from debug_spyre.vocabulary.local_time import Moment

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from debug_spyre.core.view.frame import Frame, Link, Word
-from debug_spyre.core.view.timeline import GLYPHS
+from debug_spyre.page.page_context import Frame, Link, Word
+from debug_spyre.page.timeline import GLYPHS
 from debug_spyre.session.state import Hypothesis
 from debug_spyre.vocabulary.local_time import Moment, duration
 from debug_spyre.vocabulary.safe_text import Piece, clip

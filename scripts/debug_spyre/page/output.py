@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.view.frame import Frame, Tail
+from debug_spyre.page.page_context import Frame, Tail
 from debug_spyre.vocabulary.safe_text import clip, count, size
 
 TAIL_LINES, LINE_WIDTH = 14, 240

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.view.frame import Frame, Link
 from debug_spyre.gate.close_request import shell_word
+from debug_spyre.page.page_context import Frame, Link
 from debug_spyre.queue.queue_rules import nothing_explains, rank
 from debug_spyre.vocabulary.safe_text import Piece, clip, count
 from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus, Status

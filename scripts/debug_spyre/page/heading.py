@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.core.view.frame import Frame, Link, Word, scope_words
-from debug_spyre.core.view.nodeids import NodeId, node_id
-from debug_spyre.core.view.validation import ValidationView
+from debug_spyre.page.nodeid_layout import NodeId, node_id
+from debug_spyre.page.page_context import Frame, Link, Word, scope_words
+from debug_spyre.page.validation_section import ValidationView
 from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.local_time import Moment, between, duration
 from debug_spyre.vocabulary.safe_text import Piece, count

@@ -1,0 +1,1 @@
+"""The log of a session as frozen values, and its rendering."""
