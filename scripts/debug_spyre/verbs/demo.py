@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.edge.demo_card import ROOT, Demo, prepare
+from debug_spyre.demo.demo_card import ROOT, Demo, prepare
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import DebugSpyreError, Exit

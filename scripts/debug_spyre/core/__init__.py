@@ -1,1 +1,0 @@
-"""The pure core: values in, values out; no clock, no files, no environment, no processes."""

@@ -1,1 +1,0 @@
-"""Numerics: what is wrong with a tensor, in numbers and in words. Arrays in, values out; numpy only."""

@@ -1,1 +1,0 @@
-"""Small scripts that show a fault: the call that they make, their text, and the search for the smallest one."""

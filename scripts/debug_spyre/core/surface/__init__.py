@@ -1,1 +1,0 @@
-"""What a torch-spyre registers, read from its text; pure."""

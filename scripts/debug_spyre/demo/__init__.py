@@ -1,0 +1,1 @@
+"""The set-up of the demo: a plugin repo and a simulated card."""

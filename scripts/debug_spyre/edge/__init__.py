@@ -1,1 +1,0 @@
-"""The edge: everything that touches the world, one kind of world per module."""
