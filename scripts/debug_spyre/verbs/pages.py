@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from debug_spyre.page.io import old_logs, page
 from debug_spyre.session.io.workspace import find_checkout, logs_folder, session_folders
 from debug_spyre.verbs.answer import answer, warn
-from debug_spyre.verbs.here import add_session_argument, the_session
+from debug_spyre.verbs.session_option import add_session_argument, the_session
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
 from debug_spyre.vocabulary.safe_text import count, size

@@ -16,7 +16,7 @@ from debug_spyre.session.state import Session
 from debug_spyre.triage.io import opening
 from debug_spyre.triage.io.triages import choose_cluster, find_triage
 from debug_spyre.verbs.answer import answer, warn
-from debug_spyre.verbs.here import add_session_argument, member_of, the_session
+from debug_spyre.verbs.session_option import add_session_argument, member_of, the_session
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import BadInputError, UsageError
 from debug_spyre.vocabulary.evidence import Cluster

@@ -16,7 +16,7 @@ from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Session
 from debug_spyre.triage.io.carving import half_moves
 from debug_spyre.verbs.answer import answer, warn
-from debug_spyre.verbs.here import add_session_argument, the_session
+from debug_spyre.verbs.session_option import add_session_argument, the_session
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import BadInputError, UsageError
 from debug_spyre.vocabulary.evidence import Evidence
