@@ -17,7 +17,7 @@ SCRIPTS = Path(page.__file__).parents[2]
 RENDER = "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from debug_spyre.page.io import page; from debug_spyre.session.io.workspace import Folder\n"
 FOREVER = RENDER + "f = Folder(Path(sys.argv[2]))\nwhile True: page.render(f); print('x', flush=True)"
 APPENDING = RENDER + (
-    "from debug_spyre.session.io.journal import Journal; from debug_spyre.core import events as ev\n"
+    "from debug_spyre.session.io.journal import Journal; from debug_spyre.session import events as ev\n"
     "f = Folder(Path(sys.argv[2]))\n"
     "for n in range(12): Journal(f.path).append(ev.NextNoted(text=f'{sys.argv[3]}-{n}')); page.render(f)"
 )

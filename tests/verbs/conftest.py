@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.gate.conftest import folder, interpreter, place, repository
+
+__all__ = ["folder", "interpreter", "place", "repository"]
 
 COMMAND = Path(__file__).parents[2] / "scripts/debug-spyre"
 

@@ -177,7 +177,7 @@ def save_suspect(
 ) -> dict[str, Any]:
     """Write call.json (returned), inputs.pt (a strided input as its storage) and tensors.safetensors (contiguous).
 
-    `facts["judged"]` is what the call's judgement needs: output, exact, rtol, scale_tol (core/repro/call.py).
+    `facts["judged"]` is what the call's judgement needs: output, exact, rtol, scale_tol (examine/call.py).
     """
     folder.mkdir(parents=True, exist_ok=True)
     kept: dict[str, torch.Tensor] = {}

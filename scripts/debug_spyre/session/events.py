@@ -39,7 +39,7 @@ class SessionOpened(Event):
     cluster: dict[str, Any] | None = None  # signature, why, kind, stage, severity, reason, separators
     matrix: tuple[str, ...] | None = None  # pytest arguments of the selection that the cluster came from
     source: str | None = None  # triage folder or the --from files
-    tree: dict[str, Any] = field(default_factory=dict)  # head, digest, snapshot (see edge/tree.py)
+    tree: dict[str, Any] = field(default_factory=dict)  # head, digest, snapshot (see tree/io/snapshot.py)
     backend: str | None = None  # fingerprint of the installed torch-spyre
     linked_from: str | None = None  # stem of the session that this cluster was carved out of
     client: str | None = None  # the agent's own session id

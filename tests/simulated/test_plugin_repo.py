@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from tests.card.conftest import SIMULATED
+from tests.simulated.conftest import SIMULATED
 
 PLUGIN = SIMULATED / "plugin_repo"
 

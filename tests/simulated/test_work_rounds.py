@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from tests.card.test_plugin_repo import Repo
+from tests.simulated.test_plugin_repo import Repo
 
 OPS = "spyre_inference/custom_ops/"
 ATTENTION = "spyre_inference/v1/attention/backends/spyre_attn.py"

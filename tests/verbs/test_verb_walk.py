@@ -10,8 +10,8 @@ import random
 from html.parser import HTMLParser
 
 import pytest
-from tests.loop.conftest import Story, git
-from tests.loop.test_gate_walk import Ran, World, naive
+from tests.gate.conftest import Story, git
+from tests.gate.test_gate_walk import Ran, World, naive
 
 from debug_spyre.gate import validation
 from debug_spyre.gate.before_after import Measured

@@ -1,7 +1,7 @@
 """The validation table: which members are cleared is a field of their rows, whatever their notes say."""
 
 import pytest
-from tests.loop.conftest import FIXED, Story
+from tests.gate.conftest import FIXED, Story
 
 from debug_spyre.gate.before_after import Measured
 from debug_spyre.gate.gate import Gate

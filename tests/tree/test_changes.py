@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from tests.loop.conftest import state_of
+from tests.gate.conftest import state_of
 
 from debug_spyre.tree.changes import Changes, changes_from_json, is_test, read_patch
 from debug_spyre.tree.io.snapshot import patch_since, snapshot

@@ -153,7 +153,7 @@ def test_a_sweep_on_a_healthy_card_finds_nothing(tmp_path):
 
 
 def test_fuzz_drawn_faults_are_named_and_characterised(capsys):
-    """A few draws; `python tests/numerics/drawn_faults.py 100` for the long form."""
+    """A few draws; `python tests/examine/drawn_faults.py 100` for the long form."""
     results = [drawn_faults.one_sweep(seed) for seed in range(1 if FACTOR == 1 else 100)]
     with capsys.disabled():
         print(f"\nsweeps with the exact condition: {sum(exact for exact, _ in results)} of {len(results)}")

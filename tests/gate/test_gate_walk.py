@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 
-from tests.loop.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story
+from tests.gate.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story
 
 from debug_spyre.gate.close_request import Claim, Retrospective
 from debug_spyre.gate.gate import judge

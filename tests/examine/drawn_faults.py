@@ -1,6 +1,6 @@
 """Faults drawn at random on the simulated card: does `shadow` name the op, does `sweep` find the condition?
 
-python tests/numerics/drawn_faults.py [DRAWS] [SEED] [shadow|sweep]   prints each draw and the figures. All draws run
+python tests/examine/drawn_faults.py [DRAWS] [SEED] [shadow|sweep]   prints each draw and the figures. All draws run
 in one process (starting torch costs more than the draw); the fault is given to the card alone, no tool reads it.
 """
 

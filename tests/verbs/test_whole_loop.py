@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.loop.conftest import git, state_of
+from tests.gate.conftest import git, state_of
 
 from debug_spyre.cli import main
 from debug_spyre.session.io.workspace import find_session, load_session, logs_folder

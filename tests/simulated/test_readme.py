@@ -2,7 +2,7 @@
 
 import re
 
-from tests.card.conftest import SIMULATED
+from tests.simulated.conftest import SIMULATED
 
 
 def rows(section):

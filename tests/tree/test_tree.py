@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.loop.conftest import git, state_of
+from tests.gate.conftest import git, state_of
 
 from debug_spyre.tree.io import revert as tree_revert
 from debug_spyre.tree.io import scan

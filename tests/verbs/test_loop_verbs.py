@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.loop.conftest import Story, good_story, state_of
+from tests.gate.conftest import Story, good_story, state_of
 
 from debug_spyre.cli import main
 from debug_spyre.session import events as ev

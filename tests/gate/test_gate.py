@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from tests.loop.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story, good_story
+from tests.gate.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story, good_story
 
 from debug_spyre.gate.before_after import Measured
 from debug_spyre.gate.close_request import Claim, Retrospective

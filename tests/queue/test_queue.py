@@ -1,7 +1,7 @@
 """The queue: its order, what may start, what a verdict needs, and the starter set that evidence supports."""
 
 import pytest
-from tests.loop.conftest import Story
+from tests.gate.conftest import Story
 
 from debug_spyre.queue import queue_rules
 from debug_spyre.queue.seeds import Situation, seeds
