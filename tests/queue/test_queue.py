@@ -4,7 +4,8 @@ import pytest
 from tests.gate.conftest import Story
 
 from debug_spyre.queue import queue_rules
-from debug_spyre.queue.seeds import Situation, seeds
+from debug_spyre.queue.seed_rules import seeds
+from debug_spyre.queue.seeds import Situation
 from debug_spyre.session import events as ev
 from debug_spyre.vocabulary.errors import RefusedError, UsageError
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage, TestRecord

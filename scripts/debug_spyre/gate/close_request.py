@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -28,14 +29,8 @@ class Condition:
 
 def matrix_command(session: Session) -> str:
     """How the matrix is run once more on the tree as it was at open."""
-    words = ("PYTEST-ARGS",) if session.matrix is None else tuple(map(shell_word, session.matrix))
+    words = ("PYTEST-ARGS",) if session.matrix is None else tuple(map(shlex.quote, session.matrix))
     return " ".join(("debug-spyre run --as full-matrix", *words))
-
-
-def shell_word(word: str) -> str:
-    """The word as a shell takes it unchanged."""
-    safe = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
-    return word if word and set(word) <= safe else "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 @dataclass(frozen=True, slots=True)

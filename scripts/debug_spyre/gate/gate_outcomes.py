@@ -5,6 +5,8 @@ A question that nothing answers is unknown, never open.
 
 from __future__ import annotations
 
+import shlex
+
 from debug_spyre.gate.before_after import Measure, Measured, is_same_scope, run_ids
 from debug_spyre.gate.close_request import (
     BASELINE_MEMBERS,
@@ -14,7 +16,6 @@ from debug_spyre.gate.close_request import (
     VALIDATE,
     Condition,
     matrix_command,
-    shell_word,
 )
 from debug_spyre.gate.regressions import regressions
 from debug_spyre.runs.transitions import FAILING, Answer, Seen, Sight, new_fallbacks, predicate
@@ -42,7 +43,7 @@ def failed_before(m: Measured) -> Condition:
     )
     if never:
         text = f"{len(never)} of {len(members)} members never showed it before the fix ({run_ids(m.before)})"
-        return Condition(code, SHUT, text, never, f"debug-spyre cluster drop {shell_word(never[0])} --reason TEXT")
+        return Condition(code, SHUT, text, never, f"debug-spyre cluster drop {shlex.quote(never[0])} --reason TEXT")
     dependent = m.scope_dependent
     note = f"; {len(dependent)} pass alone and are judged in the matrix" if dependent else ""
     return Condition(code, OPEN, f"{len(members)} of {len(members)} members showed it before the fix{note}")
@@ -69,7 +70,7 @@ def members_pass(m: Measured) -> Condition:
     if bad:
         text = f"{len(bad)} of {len(members)} members don't pass after the fix: {_words(m, bad)}"
         return Condition(
-            code, SHUT, text, tuple(bad), f"debug-spyre cluster move {shell_word(bad[0])} --to SLUG --reason TEXT"
+            code, SHUT, text, tuple(bad), f"debug-spyre cluster move {shlex.quote(bad[0])} --to SLUG --reason TEXT"
         )
     if unknown:
         text = f"{len(unknown)} of {len(members)} members have no answer after the fix"

@@ -5,12 +5,13 @@ Everything follows from the journal and the present tree, so a validation that w
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from debug_spyre.gate.before_after import Measure, Measured, is_same_scope
-from debug_spyre.gate.close_request import BASELINE_MEMBERS, matrix_command, shell_word
+from debug_spyre.gate.close_request import BASELINE_MEMBERS, matrix_command
 from debug_spyre.gate.regressions import Regressions, regressions
 from debug_spyre.runs.transitions import Answer, MatrixChange, Seen, compare_matrix, predicate
 from debug_spyre.session.events import HypothesisAdded
@@ -204,7 +205,7 @@ def _regression(number: int, text: str, nodeids: Sequence[str], after: Measure) 
     return HypothesisAdded(
         number=number,
         text=text,
-        test=f"debug-spyre run {shell_word(nodeids[0])}",
+        test=f"debug-spyre run {shlex.quote(nodeids[0])}",
         test_class="probe",
         confidence="high",
         reason=f"{len(nodeids)} regressions in {after.run.id} ({FULL_MATRIX} before passed them)",

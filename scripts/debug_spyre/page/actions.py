@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
-from debug_spyre.gate.close_request import shell_word
 from debug_spyre.page.page_context import Frame, Link
 from debug_spyre.queue.queue_rules import nothing_explains, rank
 from debug_spyre.vocabulary.safe_text import Piece, clip, count
@@ -73,7 +73,7 @@ def _missing(frame: Frame) -> list[Action]:
         found.append(
             Action(
                 (Piece("Baseline of the probe, before any hypothesis is tested."),),
-                frame.say(f"debug-spyre run --as baseline {shell_word(probe)}"),
+                frame.say(f"debug-spyre run --as baseline {shlex.quote(probe)}"),
                 Link("baseline", "#baseline"),
             )
         )

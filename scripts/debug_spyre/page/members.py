@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
-from debug_spyre.gate.close_request import shell_word
 from debug_spyre.page.nodeid_layout import Group, NodeId, groups, natural, node_id
 from debug_spyre.page.page_context import Frame, Link, scope_words, session_link
 from debug_spyre.page.pictures import Picture
@@ -108,7 +108,7 @@ def cluster(frame: Frame) -> ClusterView:
         scope=scope,
         groups=shown,
         figures=figures,
-        plain=tuple(shell_word(frame.say(i)) for i in members) if 0 < len(members) <= MOST_PLAIN else (),
+        plain=tuple(shlex.quote(frame.say(i)) for i in members) if 0 < len(members) <= MOST_PLAIN else (),
         gone=tuple(_gone(frame, d.nodeid, d.reason, d.moved_to, d.at) for d in session.departed),
         folded=len((session.cluster or {}).get("folded") or ()),
         hidden=tuple(frame.say(h) for h in (session.cluster or {}).get("hidden") or ()),

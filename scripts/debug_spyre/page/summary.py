@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
-from debug_spyre.gate.close_request import shell_word
 from debug_spyre.page.members import failure_words
 from debug_spyre.page.page_context import Frame, Link, scope_words
 from debug_spyre.queue.session_warnings import is_summary_stale
@@ -83,7 +83,7 @@ def summary(frame: Frame) -> SummaryView:
         since=_since(frame, last.at if last else ""),
         earlier=max(len(session.summaries) - 1, 0),
         baseline=_baseline(frame),
-        baseline_command=frame.say(f"debug-spyre run --as baseline {shell_word(probe)}"),
+        baseline_command=frame.say(f"debug-spyre run --as baseline {shlex.quote(probe)}"),
     )
 
 

@@ -5,9 +5,9 @@ One row is in progress at a time, none before there is a baseline, and no verdic
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 
-from debug_spyre.gate.close_request import shell_word
 from debug_spyre.session import events as ev
 from debug_spyre.session.state import Hypothesis, Run, Session
 from debug_spyre.vocabulary.errors import RefusedError, UsageError
@@ -103,7 +103,7 @@ def check_start(session: Session, row: Hypothesis) -> None:
     """
     check_open(session)
     if not any(run.is_finished and run.valid for run in session.named_runs(BASELINE)):
-        probe = shell_word(session.probe) if session.probe else "NODEID"
+        probe = shlex.quote(session.probe) if session.probe else "NODEID"
         raise RefusedError(
             "no hypothesis is tested before there is a baseline of the probe",
             next=f"debug-spyre run --as baseline {probe}",

@@ -1,14 +1,18 @@
-"""The rules that propose hypotheses: each looks at the situation and speaks up only on evidence of its own."""
+"""The rules that propose the starter set of hypotheses: a reason, a class, a cost, a ready command for each.
+
+A rule without evidence of its own proposes nothing; only "the test or its reference is wrong" and "something carries
+over" are always possible, and say so.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from debug_spyre.gate.close_request import shell_word
 from debug_spyre.queue.attention import ATTENTION_SET, attention_traces
-from debug_spyre.queue.queue_rules import CHEAP_SECONDS
+from debug_spyre.queue.queue_rules import CHEAP_SECONDS, CONFIDENCES, stage
 from debug_spyre.queue.seeds import Seed, Situation
 from debug_spyre.vocabulary.evidence import Evidence, Kind, Outcome, Severity, Stage
 
@@ -61,7 +65,7 @@ def _overload_missing(s: Situation) -> Iterable[Seed]:
         yield Seed(
             "overload",
             f"{op} has no kernel for the overload that is called, only for another",
-            f"debug-spyre op {shell_word(op)}",
+            f"debug-spyre op {shlex.quote(op)}",
             "probe",
             1.0,
             "high" if op in {f.op for f in s.fallbacks} else "medium",
@@ -122,7 +126,7 @@ def _shape(s: Situation) -> Iterable[Seed]:
         yield Seed(
             "shape",
             f"shapes beyond a limit take another path: {separator['parameter']} tells failing from passing",
-            f"debug-spyre run {shell_word(function)}",
+            f"debug-spyre run {shlex.quote(function)}",
             "full-run" if s.seconds is None or s.cost(20) > CHEAP_SECONDS else "probe",  # type: ignore[operator]
             s.cost(20),
             "high",
@@ -160,7 +164,7 @@ def _accumulation(s: Situation) -> Iterable[Seed]:
         return
     failure = next((f for f in s.failures if f.severity is Severity.ACCUMULATION), None)
     test = (
-        f"debug-spyre compare {shell_word(s.tensors[0][0])} {shell_word(s.tensors[0][1])}"
+        f"debug-spyre compare {shlex.quote(s.tensors[0][0])} {shlex.quote(s.tensors[0][1])}"
         if s.tensors
         else s.verb("shadow")
     )
@@ -203,7 +207,7 @@ def _carry_over(s: Situation) -> Iterable[Seed]:
     yield Seed(
         "carry-over",
         "state of an earlier test carries over: compile cache, warm-up, memory on the card",
-        f"debug-spyre run --alone {shell_word(s.probe.partition('::')[0])}" if cured else s.run("--fresh-cache"),
+        f"debug-spyre run --alone {shlex.quote(s.probe.partition('::')[0])}" if cured else s.run("--fresh-cache"),
         "probe",
         None if cured else s.cost(2),
         confidence,
@@ -311,3 +315,18 @@ RULES: tuple[Rule, ...] = (
     _fallback_differs, _wrong_op, _overload_missing, _dtype_forced, _layout, _shape, _accumulation, _test_wrong, _carry_over,
     _broadcast, _compile, _card, _attention,
 )  # fmt: skip
+
+
+def seeds(situation: Situation) -> tuple[Seed, ...]:
+    """All rows that the evidence supports, confident and cheap ones first."""
+    found = [seed for rule in RULES for seed in rule(situation)]
+    unique = {seed.text: seed for seed in found}
+    return tuple(sorted(unique.values(), key=_order))
+
+
+def _order(seed: Seed) -> tuple[int, int, float]:
+    return (
+        stage(seed.test_class, seed.confidence, seed.cost_seconds),
+        CONFIDENCES.index(seed.confidence),
+        seed.cost_seconds or 0.0,
+    )

@@ -1,18 +1,13 @@
-"""The starter set of hypotheses, as far as the evidence supports each: a reason, a class, a cost, a ready command.
-
-A rule without support proposes nothing; only "the test or its reference is wrong" and "something carries over"
-are always possible, and say so.
-"""
+"""A proposed hypothesis, and the situation that the rules in `seed_rules` look at."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from debug_spyre.gate.close_request import shell_word
-from debug_spyre.queue.queue_rules import CONFIDENCES, stage
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Fallback, Kind, Severity, Stage
 
 
@@ -80,29 +75,12 @@ class Situation:
 
     def run(self, *words: str) -> str:
         """A run of the probe alone."""
-        return " ".join(("debug-spyre run", *words, shell_word(self.probe)))
+        return " ".join(("debug-spyre run", *words, shlex.quote(self.probe)))
 
     def verb(self, name: str, *words: str) -> str:
         """Another verb on the probe."""
-        return " ".join(("debug-spyre", name, *words, shell_word(self.probe)))
+        return " ".join(("debug-spyre", name, *words, shlex.quote(self.probe)))
 
     def cost(self, times: float = 1.0) -> float | None:
         """What so many runs of the probe take."""
         return None if self.seconds is None else round(self.startup + self.seconds * times, 1)
-
-
-def seeds(situation: Situation) -> tuple[Seed, ...]:
-    """All rows that the evidence supports, confident and cheap ones first."""
-    from debug_spyre.queue.seed_rules import RULES
-
-    found = [seed for rule in RULES for seed in rule(situation)]
-    unique = {seed.text: seed for seed in found}
-    return tuple(sorted(unique.values(), key=_order))
-
-
-def _order(seed: Seed) -> tuple[int, int, float]:
-    return (
-        stage(seed.test_class, seed.confidence, seed.cost_seconds),
-        CONFIDENCES.index(seed.confidence),
-        seed.cost_seconds or 0.0,
-    )

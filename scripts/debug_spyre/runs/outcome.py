@@ -20,13 +20,13 @@ _UNCOUNTED = {RunStatus.INTERRUPTED, RunStatus.LOST, RunStatus.INVALID, RunStatu
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How the command ended. `status` is set where we ended it, or where nobody saw the end."""
+class End:
+    """How the command ended: its exit status (negative: signal), and why we ended it, if we did."""
 
-    status: RunStatus | None
+    status: RunStatus | None  # None: it ended by itself; LOST: nobody saw its end
     exit: int | None
-    is_pytest: bool
-    changed: bool  # the backend changed under the run, undeclared
+    seconds: float
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +38,24 @@ class Judged:
     warnings: tuple[str, ...] = ()
 
 
-def judge(ending: Ending, evidence: Evidence | None, *, head: str, tail: str, has_results: bool) -> Judged:
-    """The run's status from its end, its evidence and the edges of its output."""
+def judge(
+    end: End, evidence: Evidence | None, *, is_pytest: bool, changed: bool, head: str, tail: str, has_results: bool
+) -> Judged:
+    """The run's status from its end, its evidence and the edges of its output. `changed`: the backend did, undeclared."""
     said: list[str] = []
     resync = _RESYNC.findall(head)
     if resync:
         lines = [*resync[:2], *_SPYRE.findall(head)[:2]]
         said.append("uv installed packages before the run: " + "; ".join(line.strip() for line in lines))
-    if ending.changed:
+    if changed:
         return Judged(RunStatus.INVALID, valid=False, warnings=tuple(said))
-    status = ending.status or _by_exit(ending.exit, is_pytest=ending.is_pytest)
-    if ending.is_pytest and not has_results and "No module named pytest" in tail:
+    status = end.status or _by_exit(end.exit, is_pytest=is_pytest)
+    if is_pytest and not has_results and "No module named pytest" in tail:
         said.append(f"{NO_PYTEST}; install it there, or name another: DEBUG_SPYRE_PYTHON=/path/to/python")
         return Judged(RunStatus.ERROR, valid=False, warnings=tuple(said))
-    nothing = ending.is_pytest and (ending.exit == 5 or (ending.exit == 4 and not (evidence and evidence.tests)))
+    nothing = is_pytest and (end.exit == 5 or (end.exit == 4 and not (evidence and evidence.tests)))
     if nothing:
-        said.append("no test ran" + (": nothing was selected" if ending.exit == 5 else _refusal(tail)))
+        said.append("no test ran" + (": nothing was selected" if end.exit == 5 else _refusal(tail)))
     return Judged(status, valid=status not in _UNCOUNTED and not nothing, warnings=tuple(said))
 
 

@@ -83,7 +83,7 @@ def _add(args: Namespace) -> int:
 
 def _seed(args: Namespace) -> int:
     from debug_spyre.queue.io.situations import situation
-    from debug_spyre.queue.seeds import seeds
+    from debug_spyre.queue.seed_rules import seeds
 
     folder = the_session(args)
     session = load_session(folder)

@@ -17,6 +17,7 @@ from debug_spyre.runs.io.pytest_command import from_root, pytest_command
 from debug_spyre.runs.io.records import RunRecord
 from debug_spyre.runs.io.run_folder import RUNS, RunFolder
 from debug_spyre.verbs.answer import answer, warn
+from debug_spyre.verbs.session_option import log_line
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import Exit, UsageError
 from debug_spyre.vocabulary.evidence import Kind
@@ -159,9 +160,8 @@ def _say(work: Examination, state: dict[str, Any], steps: dict[str, Step], *, as
     elif fails is False:  # by itself it passes: what runs before it may matter
         files = dict.fromkeys(word.split("::", maxsplit=1)[0] for word in state["words"] if not word.startswith("-"))
         lines.append(f"next: debug-spyre run --alone {shlex.join(files)}")
-    html = work.keep_for(last.run, lines, path, {"conclusion": data["conclusion"]})
-    if html:
-        lines.append(f"log: {html}")
+    work.keep_for(last.run, lines, path, {"conclusion": data["conclusion"]})
+    lines += log_line(work.place)
     answer(lines, data, as_json=as_json)
     return int(Exit.NO if fails else Exit.YES)
 

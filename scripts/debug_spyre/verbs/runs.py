@@ -9,6 +9,7 @@ from pathlib import Path
 
 from debug_spyre.card import holders, lock
 from debug_spyre.host.interpreter import choose
+from debug_spyre.page.io.redraw import redraw
 from debug_spyre.runs.io.experiments import with_experiment
 from debug_spyre.runs.io.finding_runs import RunPlace, find_run, known_ids, run_place
 from debug_spyre.runs.io.jobs import JobSpec, NeverBegan, follow, foreground_seconds, request_stop, run_job
@@ -22,7 +23,7 @@ from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.session_option import add_session_argument
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import Exit, UsageError
-from debug_spyre.vocabulary.words import RUN_NAMES
+from debug_spyre.vocabulary.words import RUN_NAMES, RunStatus
 
 
 def _add_common(parser: ArgumentParser) -> None:
@@ -137,14 +138,14 @@ def _spec(
 
 
 def _follow_new(spec: JobSpec, args: Namespace, place: RunPlace, *, chosen: str | None) -> int:
-    recover(spec.folder)
+    _record_lost(spec.folder)
     record = run_job(spec, foreground=foreground_seconds(args.foreground))
     return _say(record, place, as_json=args.json, chosen=chosen)
 
 
 def _wait(args: Namespace) -> int:
     run, place = find_run(args.run, session=args.session)
-    recover(run.owner)
+    _record_lost(run.owner)
     return _say(follow(run, foreground=foreground_seconds(args.foreground)), place, as_json=args.json)
 
 
@@ -158,13 +159,21 @@ def _stop(args: Namespace) -> int:
             return int(Exit.YES)
         answer(says(record.to_json(), stem=place.folder.stem), record.to_json(), as_json=args.json)
         return int(Exit.YES)
-    recover(run.owner)
+    _record_lost(run.owner)
     record = load_record(run)
     answer(f"{run.id} is not running (status {record.status.value})", record.to_json(), as_json=args.json)
     return int(Exit.YES)
 
 
+def _record_lost(folder: Path) -> None:
+    """Record runs whose supervisor was killed."""
+    if recover(folder):
+        redraw(folder)
+
+
 def _say(record: RunRecord, place: RunPlace, *, as_json: bool, chosen: str | None = None) -> int:
+    if record.status is RunStatus.LOST:
+        redraw(place.folder.path)
     data = record.to_json()
     answer(says(data, stem=place.folder.stem, chosen=chosen, state=record.state), data, as_json=as_json)
     return record.exit_status()
@@ -173,7 +182,9 @@ def _say(record: RunRecord, place: RunPlace, *, as_json: bool, chosen: str | Non
 def _lock(args: Namespace) -> int:
     if args.words:
         words = _after_dashes(args.words, "lock")
-        return run_locked(words, cards=holders.devices(args.cards), wait=0.0 if args.no_wait else args.wait)
+        return run_locked(
+            words, cards=holders.devices(args.cards), wait=0.0 if args.no_wait else args.wait, redraw=redraw
+        )
     cards = holders.devices(args.cards)
     paths = lock.lock_paths(cards)
     held = [path for path in paths if lock.is_held(path)]

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from debug_spyre.page.io import page
+from debug_spyre.runs.io.finding_runs import RunPlace
 from debug_spyre.runs.io.run_folder import RUNS, RunFolder
 from debug_spyre.session.io.workspace import Folder, find_checkout, find_session, logs_folder
 from debug_spyre.session.state import Member, Session
@@ -45,6 +46,11 @@ def refuse_while_running(folder: Folder, session: Session, *, why: str = "") -> 
     for run in session.runs.values():
         if not run.is_finished and RunFolder(folder.path / RUNS / run.id).is_minded():
             raise RefusedError(f"{run.id} ({run.name or run.verb}) is running{why}", next=f"debug-spyre wait {run.id}")
+
+
+def log_line(place: RunPlace) -> list[str]:
+    """Render the page of the session that this place is; the line that names it, none for a triage."""
+    return [f"log: {page.render(place.folder)}"] if place.is_session else []
 
 
 def after_change(folder: Folder) -> Path:

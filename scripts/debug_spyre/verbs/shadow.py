@@ -18,6 +18,7 @@ from debug_spyre.runs.io.records import RunRecord, load_record
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import load_session
 from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.session_option import log_line
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import Exit, UsageError
 from debug_spyre.vocabulary.words import RunStatus
@@ -93,9 +94,8 @@ def _say(work: Examination, record: RunRecord, report: dict[str, Any], *, as_jso
     picture = ((suspect or {}).get("pattern") or {}).get("picture")
     if picture:
         data["picture"] = picture
-    html = work.keep_for(record.id, lines, record.folder / "shadow.json", data)
-    if html:
-        lines.append(f"log: {html}")
+    work.keep_for(record.id, lines, record.folder / "shadow.json", data)
+    lines += log_line(work.place)
     answer(lines, {**report, "run": record.id, "lines": lines}, as_json=as_json)
     if not record.valid:  # no test ran, say: nothing was asked, so nothing is answered
         return record.exit_status() or int(Exit.BAD_INPUT)

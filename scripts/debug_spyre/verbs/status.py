@@ -7,6 +7,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from debug_spyre.page.io.redraw import redraw
 from debug_spyre.page.overview import brief, clip, overview
 from debug_spyre.queue.session_warnings import concerns
 from debug_spyre.runs.io import recovery
@@ -40,7 +41,8 @@ def _status(args: Namespace) -> int:
     folder = the_session(args)
     if args.watch:
         return _watch(folder, args)
-    recovery.recover(folder.path)  # a run whose supervisor was killed is recorded as lost by whoever looks
+    if recovery.recover(folder.path):  # a run whose supervisor was killed is recorded as lost by whoever looks
+        redraw(folder.path)
     session, evidence = _load(folder)
     answer(_shown(args, session, evidence, folder), _status_json(session, evidence, folder), as_json=args.json)
     return 0

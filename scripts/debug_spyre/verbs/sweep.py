@@ -18,6 +18,7 @@ from debug_spyre.runs.io.finding_runs import find_run
 from debug_spyre.runs.io.pytest_command import child_path
 from debug_spyre.runs.io.records import RunRecord, load_record
 from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.session_option import log_line
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
 from debug_spyre.vocabulary.words import RunStatus
@@ -91,9 +92,8 @@ def _ended(work: Examination, record: RunRecord, *, as_json: bool) -> int:
         lines.append(f"output: {record.output}")
     if found["wrong"] or found["refused"]:
         lines.append(work.verdict(found["text"], record.id))
-    page = work.keep_for(record.id, lines, report, {"op": found["op"], "condition": found["condition"]})
-    if page:
-        lines.append(f"log: {page}")
+    work.keep_for(record.id, lines, report, {"op": found["op"], "condition": found["condition"]})
+    lines += log_line(work.place)
     answer(lines, {**data, "run": record.id}, as_json=as_json)
     if record.exit and all(p.get("wrong") is None for p in points):
         return int(Exit.BAD_INPUT)

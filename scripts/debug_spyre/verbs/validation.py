@@ -13,6 +13,7 @@ from debug_spyre.gate.before_after import Measured
 from debug_spyre.gate.close_request import Claim
 from debug_spyre.gate.gate import Gate, judge
 from debug_spyre.gate.io.validation_jobs import Limits, gate_evidence, job_for, present, running
+from debug_spyre.page.io.redraw import redraw
 from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.runs.io.jobs import RunRecord, follow, foreground_seconds, run_job
 from debug_spyre.runs.io.recovery import recover
@@ -50,7 +51,8 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _validate(args: Namespace) -> int:
     folder = the_session(args)
-    recover(folder.path)
+    if recover(folder.path):
+        redraw(folder.path)
     session = load_session(folder)
     check_open(session)
     checkout = Path(session.checkout)

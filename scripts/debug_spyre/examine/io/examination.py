@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.host.interpreter import choose
-from debug_spyre.page.io import page
 from debug_spyre.runs.io.finding_runs import RunPlace, run_place
 from debug_spyre.runs.io.jobs import JobSpec, foreground_seconds, run_job
 from debug_spyre.runs.io.records import RunRecord
@@ -88,8 +87,8 @@ class Examination:
         other = "" if verdict != "confirmed" else " (ruled-out, where it means another cause)"
         return f"verdict on {self.hypothesis}, {row.text if row else 'unknown'!r}{other}: {command}"
 
-    def keep_for(self, run: str, lines: list[str], report: Path, data: dict[str, Any]) -> Path | None:
-        """Append the report to the journal and render; the page's path where the folder is a session."""
+    def keep_for(self, run: str, lines: list[str], report: Path, data: dict[str, Any]) -> None:
+        """Append the report to the journal."""
         folder = self.place.folder
         folder.journal.append(
             ReportMade(
@@ -101,7 +100,6 @@ class Examination:
                 data=data,
             )
         )
-        return page.render(folder) if self.place.is_session else None
 
 
 def add_examining(parser: ArgumentParser) -> None:

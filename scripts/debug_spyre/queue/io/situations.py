@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
-from debug_spyre.gate.close_request import shell_word
 from debug_spyre.queue.seeds import Situation
 from debug_spyre.session.io.evidence_store import load_evidence
 from debug_spyre.session.io.workspace import Folder
@@ -30,7 +30,7 @@ def situation(folder: Folder, session: Session) -> Situation:
     if evidence is None:
         raise RefusedError(
             "there is no evidence yet to propose from",
-            next=f"debug-spyre run --as baseline {shell_word(session.probe or 'NODEID')}",
+            next=f"debug-spyre run --as baseline {shlex.quote(session.probe or 'NODEID')}",
         )
     members = tuple(m.nodeid for m in session.members)
     probe = session.probe or (members[0] if members else "NODEID")

@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from debug_spyre.card.lock import Held
@@ -19,11 +19,13 @@ from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.progress_line import ResultsReader
 from debug_spyre.runs.io.pytest_command import child_path
 from debug_spyre.runs.io.run_folder import RunFolder
+from debug_spyre.runs.outcome import End
 from debug_spyre.runs.progress import clock
 from debug_spyre.session.events import RunProgressed
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.words import RunStatus
 
+Redraw = Callable[[Path], None]  # draws the page of a session folder again; never raises
 LOOK_SECONDS = 0.5
 PROGRESS_SECONDS = 30.0
 RUN_ID = "DEBUG_SPYRE_RUN"
@@ -31,21 +33,14 @@ RESULTS = "DEBUG_SPYRE_RESULTS"
 BUDGET = "DEBUG_SPYRE_TENSOR_BUDGET"
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """How the command ended: its exit status (negative: signal), and why we ended it, if we did."""
-
-    status: RunStatus | None  # None: by itself
-    exit: int | None
-    seconds: float
-    reason: str = ""
-
-
 class Child:
     """Starts the command and stays with it."""
 
-    def __init__(self, run: RunFolder, job: rf.Job, held: Held, who: dict[str, int], notes: list[str]) -> None:
-        self.run_folder, self.job, self.held, self.who, self.notes = run, job, held, who, notes
+    def __init__(
+        self, run: RunFolder, job: rf.Job, held: Held, *, who: dict[str, int], notes: list[str], redraw: Redraw
+    ) -> None:
+        self.run_folder, self.job, self.held = run, job, held
+        self.who, self.notes, self.redraw = who, notes, redraw
         self.reader = ResultsReader(run.results)
         self.output = Path(job.folder) / job.output
         self.exit: int | None = None
@@ -65,7 +60,7 @@ class Child:
             self.notes.append(f"{self.job.argv[0]} can't be started: {error.strerror}")
             return End(RunStatus.ERROR, 127 if isinstance(error, FileNotFoundError) else 126, 0.0)
         self.run_folder.say(rf.RUNNING, **self.who, child=pid)
-        finish_run.render(Path(self.job.folder))
+        self.redraw(self.job.folder)
         return self._watch(pid)
 
     def _start(self) -> int:
@@ -81,7 +76,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                cwd=self.job.cwd or self.job.checkout,
+                cwd=self.job.where,
                 env=self._environment(),
                 pass_fds=descriptors,
                 start_new_session=True,
@@ -104,7 +99,7 @@ class Child:
         if self.job.pytest_args is not None:
             env.update(child_path(env))
             env[RESULTS] = str(self.run_folder.results)
-            env[BUDGET] = str(finish_run.tensor_budget(Path(self.job.folder)))
+            env[BUDGET] = str(finish_run.tensor_budget(self.job.folder))
         return env
 
     def _watch(self, pid: int) -> End:
@@ -163,9 +158,8 @@ class Child:
             run=self.job.run, done=seen.done, failed=seen.failed, collected=seen.collected, current=seen.current
         )
         with kept_going("the progress could not be recorded"):
-            folder = Path(self.job.folder)
-            Folder(folder).journal.append(event)
-            finish_run.render(folder)
+            Folder(self.job.folder).journal.append(event)
+            self.redraw(self.job.folder)
 
     def _where(self) -> str:
         self.reader.look()

@@ -1,4 +1,4 @@
-"""What belongs to a run before and after its command: provenance and digests, then evidence, its record, and the page.
+"""What belongs to a run before and after its command: provenance and digests, then evidence and its record.
 
 Nothing here may keep a run from being recorded: what fails is said among the run's warnings.
 """
@@ -10,9 +10,7 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from debug_spyre.host.best_effort import kept_going
 from debug_spyre.host.files import PRIVATE, write_atomically
@@ -21,7 +19,7 @@ from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.records import counts_of
 from debug_spyre.runs.io.run_environment import After, change_words, changes_before, is_declared, look_again
 from debug_spyre.runs.io.run_folder import RunFolder
-from debug_spyre.runs.outcome import Ending, judge
+from debug_spyre.runs.outcome import End, judge
 from debug_spyre.runs.scope import scope_of
 from debug_spyre.session.events import ReportMade, RunFinished, RunStarted, SessionOpened
 from debug_spyre.session.io.workspace import Folder
@@ -69,13 +67,13 @@ def tensor_budget(folder: Path) -> int:
 
 def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
     """The run's evidence, its kept tensors compared; written to evidence.json."""
-    output = Path(job.folder) / job.output
+    output = job.output_path
     evidence: Evidence | None = None
     with kept_going("the evidence could not be read", notes):
         from debug_spyre.triage.io.logs_reader import read_run
 
         results = run.results if run.results.exists() else None
-        evidence = read_run(results, output, checkout=Path(job.checkout))
+        evidence = read_run(results, output, checkout=job.checkout)
     if evidence is None:
         return None
     with kept_going("the first-failure reports could not be kept", notes):
@@ -93,23 +91,25 @@ def settle(
     run: RunFolder,
     job: rf.Job,
     started: RunStarted,
-    end: Any,
+    end: End,
     *,
     seen: After,
     notes: list[str],
     holders: tuple[str, ...] = (),
 ) -> None:
-    """Read the evidence and append RunFinished; then the page."""
+    """Read the evidence and append RunFinished."""
     evidence = read(run, job, notes)
-    folder = Folder(Path(job.folder))
+    folder = Folder(job.folder)
     events = folder.journal.read().events
     changed = seen.changed and not is_declared(job, events, started)
     notes += changes_before(events, started, job)
     ending = judge(
-        Ending(status=end.status, exit=end.exit, is_pytest=job.pytest_args is not None, changed=changed),
+        end,
         evidence,
-        head=_head(folder.path / job.output),
-        tail=_tail(folder.path / job.output),
+        is_pytest=job.pytest_args is not None,
+        changed=changed,
+        head=_head(job.output_path),
+        tail=_tail(job.output_path),
         has_results=run.results.exists() and run.results.stat().st_size > 0,
     )
     if seen.changed:
@@ -140,7 +140,6 @@ def settle(
             )
         )
     )
-    render(folder.path)
 
 
 def _reports(run: RunFolder, job: rf.Job, started: RunStarted) -> list[ReportMade]:
@@ -159,17 +158,6 @@ def _reports(run: RunFolder, job: rf.Job, started: RunStarted) -> list[ReportMad
             )
         ]
     return []
-
-
-def render(folder: Path) -> None:
-    """The session's page; its fault is never the run's. A triage has none, and loading the page's code costs time."""
-    with kept_going("the page could not be rendered"):
-        with Folder(folder).journal.path.open("rb") as stream:
-            if b'"kind":"session_opened"' not in stream.readline():
-                return
-        from debug_spyre.page.io.page import render as render_page
-
-        render_page(Folder(folder))
 
 
 def _digest(evidence: Evidence | None, notes: list[str]) -> tuple[str, ...]:
@@ -207,20 +195,12 @@ def _tail(path: Path) -> str:
 
 def lost(run: RunFolder, job: rf.Job, started: RunStarted) -> None:
     """Record a run whose supervisor died, with what its results still say."""
-
-    @dataclass(frozen=True)
-    class Gone:
-        status: RunStatus = RunStatus.LOST
-        exit: int | None = None
-        seconds: float = 0.0
-
     seconds = 0.0
-    for path in (run.results, Path(job.folder) / job.output):
+    for path in (run.results, job.output_path):
         with suppress(OSError):
             seconds = max(seconds, path.stat().st_mtime - run.job_file.stat().st_mtime)
     notes = ["the run's supervisor was killed; this is what its results still say"]
-    settle(
-        run, job, started, Gone(seconds=max(0.0, min(seconds, time.time()))), seen=look_again(job, started), notes=notes
-    )
+    end = End(RunStatus.LOST, None, max(0.0, min(seconds, time.time())))
+    settle(run, job, started, end, seen=look_again(job, started), notes=notes)
     with kept_going("state"):
         run.say(rf.FINISHED)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import fields
 from pathlib import Path
 
 from debug_spyre.host.files import PRIVATE, make_folder
@@ -20,42 +20,15 @@ from debug_spyre.runs.io.finding_runs import TRIAGE
 from debug_spyre.runs.io.progress_line import ProgressLine, Silent
 from debug_spyre.runs.io.records import RunRecord, load_record
 from debug_spyre.runs.io.recovery import recover
-from debug_spyre.runs.io.run_folder import Job, RunFolder
+from debug_spyre.runs.io.run_folder import Job, JobSpec, RunFolder
 from debug_spyre.session.io.workspace import make_logs
 from debug_spyre.vocabulary.errors import BadInputError, CardBusyError, DebugSpyreError, EnvironmentTroubleError, Exit
 
 SCRIPTS = Path(__file__).resolve().parents[3]
 POLL_SECONDS = 0.05
 AGENT_FOREGROUND = 100.0
-_BOOT = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.runs.io.supervisor import main; main(sys.argv[2:])"
-)
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.worker import main; main(sys.argv[2:])"
 __all__ = ["JobSpec", "RunRecord", "follow", "foreground_seconds", "request_stop", "run_job", "submit"]
-
-
-@dataclass(frozen=True, slots=True)
-class JobSpec:
-    """What to run, where, and under which limits. `wait` for the card: None for ever, 0 not at all."""
-
-    folder: Path
-    checkout: Path
-    verb: str
-    name: str | None
-    argv: tuple[str, ...]
-    pytest_args: tuple[str, ...] | None = None
-    env: dict[str, str] = field(default_factory=dict)
-    hypothesis: int | None = None
-    members_only: bool = False
-    timeout: float | None = None
-    stall: float | None = None
-    wait: float | None = None
-    plugins: tuple[str, ...] = ()
-    cards: str | None = None
-    reap: bool = False
-    expect_change: tuple[str, ...] = ()
-    python: str | None = None
-    cwd: Path | None = None  # default: the checkout
-    notes: tuple[str, ...] = ()  # said with the run's warnings: the interpreter chosen, say
 
 
 class NeverBegan(KeyboardInterrupt):
@@ -94,14 +67,14 @@ def submit(spec: JobSpec) -> RunFolder:
     make_folder(folder)
     run, output = rf.reserve(folder, spec.name)
     job = Job(
+        **{f.name: getattr(spec, f.name) for f in fields(spec)}
+        | {
+            "folder": folder,
+            "argv": _with_plugins(spec.argv, spec.plugins),
+            "python": spec.python or str(choose(spec.checkout).python),
+        },
         run=run.id,
-        folder=str(folder),
-        checkout=str(spec.checkout),
-        cwd=str(spec.cwd or spec.checkout),
         output=output,
-        argv=_with_plugins(spec.argv, spec.plugins),
-        python=spec.python or str(choose(spec.checkout).python),
-        **{name: getattr(spec, name) for name in _SHARED},
     )
     try:
         minded = run.write_job(job)
@@ -118,12 +91,6 @@ def submit(spec: JobSpec) -> RunFolder:
     finally:
         os.close(minded)
     return run
-
-
-_SHARED = (
-    "verb", "name", "pytest_args", "env", "hypothesis", "members_only", "timeout", "stall", "wait", "plugins", "cards",
-    "reap", "expect_change", "notes",
-)  # fmt: skip
 
 
 def follow(run: RunFolder, *, foreground: float | None = None) -> RunRecord:
@@ -188,7 +155,7 @@ def _refusal(run: RunFolder, state: dict[str, object]) -> DebugSpyreError:
     """The supervisor's own error, raised here; the run never began, so nothing of it is kept."""
     details = state.get("details")
     with suppress(BadInputError):
-        run.forget(run.owner / run.job().output)
+        run.forget(run.job().output_path)
     if state.get("status") == Exit.SIGNALLED + signal.SIGINT:
         raise NeverBegan
     family = CardBusyError if state.get("status") == Exit.BUSY else EnvironmentTroubleError

@@ -14,20 +14,26 @@ from debug_spyre.card import holders
 from debug_spyre.card.lock import Claim, acquire
 from debug_spyre.host import processes
 from debug_spyre.host.interpreter import choose, first_on_path
+from debug_spyre.runs.io.child import Redraw
 from debug_spyre.runs.io.finish_run import grace_seconds, release_seconds
 from debug_spyre.runs.io.recovery import end_orphans
 from debug_spyre.session.io.workspace import find_checkout
 from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError, Exit, UsageError
 
 
-def run_locked(words: Sequence[str], *, cards: Sequence[str], wait: float | None) -> int:
+def run_locked(words: Sequence[str], *, cards: Sequence[str], wait: float | None, redraw: Redraw) -> int:
     """Run it and return its own exit status (128+n for signal n).
 
     Raises:
         CardBusyError: the lock or the device is held; UsageError: there is no such command.
     """
     processes.become_subreaper()
-    end_orphans(cards)
+
+    def clean() -> None:
+        for owner in end_orphans(cards):
+            redraw(owner)
+
+    clean()
 
     told: list[str] = []
 
@@ -35,7 +41,7 @@ def run_locked(words: Sequence[str], *, cards: Sequence[str], wait: float | None
         if holder not in told:
             told.append(holder)
             sys.stderr.write(f"debug-spyre: waiting for the card, held by {holder}\n")
-        end_orphans(cards)
+        clean()
 
     held = acquire(cards, wait=wait, claim=Claim(shlex.join(words)), blocked=blocked)
     try:

@@ -17,10 +17,10 @@ from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.errors import BadInputError
 
 
-def end_orphans(cards: Sequence[str]) -> list[str]:
+def end_orphans(cards: Sequence[str]) -> list[Path]:
     """End this user's processes on these cards whose run has no living supervisor, and record those runs as lost.
 
-    On these cards is: started under one of their locks, or with one of the devices open. Returns the runs' folders.
+    On these cards is: started under one of their locks, or with one of the devices open. Returns the folders of their sessions.
     Everybody else's processes are left alone, and so are those of a run on another card.
     """
     ended = []
@@ -37,7 +37,7 @@ def end_orphans(cards: Sequence[str]) -> list[str]:
         processes.end(left, grace=finish_run.grace_seconds())
         with kept_going("a lost run could not be recorded"):
             recover(run.owner)
-        ended.append(name)
+        ended.append(run.owner)
     return ended
 
 

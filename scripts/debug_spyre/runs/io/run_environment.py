@@ -42,7 +42,7 @@ def provenance_of(job: rf.Job) -> Provenance:
     with kept_going("provenance"):
         from debug_spyre.host.provenance import provenance
 
-        found.facts = provenance(Path(job.checkout), job.python)
+        found.facts = provenance(job.checkout, job.python)
     return found
 
 
@@ -51,7 +51,7 @@ def tree_of(job: rf.Job) -> str | None:
     with kept_going("tree digest"):
         from debug_spyre.tree.io.snapshot import tree_digest
 
-        return tree_digest(Path(job.checkout))
+        return tree_digest(job.checkout)
     return None
 
 

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +26,15 @@ RUNS = "runs"
 WAITING, RUNNING, READING, FINISHED, REFUSED = "waiting", "running", "reading", "finished", "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What the supervisor has to do, as job.json holds it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """What to run, where, and under which limits. `wait` for the card: None for ever, 0 not at all; seconds otherwise."""
 
-    run: str
-    folder: str
-    checkout: str
+    folder: Path  # the session's, or a triage's
+    checkout: Path
     verb: str
     name: str | None
     argv: tuple[str, ...]
-    output: str
-    cwd: str = ""
     pytest_args: tuple[str, ...] | None = None
     env: dict[str, str] = field(default_factory=dict)
     hypothesis: int | None = None
@@ -49,8 +46,45 @@ class Job:
     cards: str | None = None
     reap: bool = False
     expect_change: tuple[str, ...] = ()
-    python: str | None = None
-    notes: tuple[str, ...] = ()
+    python: str | None = None  # default: the interpreter of the checkout
+    cwd: Path | None = None  # default: the checkout
+    notes: tuple[str, ...] = ()  # said with the run's warnings: the interpreter chosen, say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job(JobSpec):
+    """A spec that was given a run and an output file, as job.json holds it."""
+
+    run: str
+    output: str  # relative to the folder
+
+    @property
+    def where(self) -> Path:
+        """The folder in which the command starts."""
+        return self.cwd or self.checkout
+
+    @property
+    def output_path(self) -> Path:
+        """The file that the command writes to."""
+        return self.folder / self.output
+
+    def to_json(self) -> dict[str, Any]:
+        """Paths as words."""
+        return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Job:
+        """Inverse of to_json; keys of another version are left out.
+
+        Raises:
+            TypeError: a key is missing or has another type.
+        """
+        known = {f.name: data[f.name] for f in fields(cls) if f.name in data}
+        for name in ("folder", "checkout", "cwd"):
+            known[name] = Path(known[name]) if known.get(name) else None
+        for name in ("argv", "pytest_args", "plugins", "expect_change", "notes"):
+            known[name] = tuple(known[name]) if known.get(name) is not None else None
+        return cls(**known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +126,7 @@ class RunFolder:
         """
         try:
             data = json.loads(self.job_file.read_text(encoding="utf-8"))
-            known = {name: data[name] for name in Job.__slots__ if name in data}
-            for name in ("argv", "pytest_args", "plugins", "expect_change", "notes"):
-                known[name] = tuple(known[name]) if known.get(name) is not None else None
-            return Job(**known)
+            return Job.from_json(data)
         except (OSError, ValueError, TypeError) as error:
             raise BadInputError(f"{self.job_file} can't be read: {error}", next="debug-spyre status") from error
 
@@ -121,7 +152,7 @@ class RunFolder:
         descriptor = os.open(self.job_file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            data = json.dumps(asdict(job)).encode("ascii")  # words that are not UTF-8 survive as escapes
+            data = json.dumps(job.to_json()).encode("ascii")  # words that are not UTF-8 survive as escapes
             if os.write(descriptor, data) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except BaseException:

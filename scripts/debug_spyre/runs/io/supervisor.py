@@ -20,9 +20,10 @@ from debug_spyre.card.lock import Claim, Held, acquire
 from debug_spyre.host import best_effort, processes
 from debug_spyre.runs.io import finish_run, run_environment, test_overrides
 from debug_spyre.runs.io import run_folder as rf
-from debug_spyre.runs.io.child import Child, End
+from debug_spyre.runs.io.child import Child, Redraw
 from debug_spyre.runs.io.recovery import end_orphans
 from debug_spyre.runs.io.run_folder import RunFolder
+from debug_spyre.runs.outcome import End
 from debug_spyre.session.events import RunStarted
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.replay import fold
@@ -39,8 +40,8 @@ class _StoppedError(Exception):
     """Asked to end before the run began."""
 
 
-def main(words: Sequence[str]) -> None:
-    """Fork once more, so that nobody's child is left behind; then supervise."""
+def main(words: Sequence[str], redraw: Redraw) -> None:
+    """Fork once more, so that nobody's child is left behind; then supervise. `words`: the run's folder, job.json's descriptor."""
     if os.fork():
         os._exit(0)
     signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
@@ -49,7 +50,7 @@ def main(words: Sequence[str]) -> None:
     run = RunFolder(Path(words[0]))
     os.set_inheritable(int(words[1]), False)  # the lock on job.json is ours alone
     try:
-        _supervise(run)
+        _supervise(run, redraw)
     except BaseException:  # noqa: BLE001  whatever it is, it stands in supervisor.log
         traceback.print_exc()
         sys.stderr.flush()
@@ -57,7 +58,7 @@ def main(words: Sequence[str]) -> None:
     os._exit(0)
 
 
-def _supervise(run: RunFolder) -> None:
+def _supervise(run: RunFolder, redraw: Redraw) -> None:
     job = run.job()
     me = processes.read_process(os.getpid())
     who = {"supervisor": os.getpid(), "start": me.start if me else 0}
@@ -70,7 +71,7 @@ def _supervise(run: RunFolder) -> None:
         cards = card.devices(job.cards)
         notes += test_overrides.drop_unless_stand_in(cards)
         provenance = run_environment.provenance_of(job)
-        held = _take_card(run, job, cards, who)
+        held = _take_card(run, job, cards, who, redraw)
         try:
             started = _begin(job, provenance, who)
         except BaseException:
@@ -83,10 +84,10 @@ def _supervise(run: RunFolder) -> None:
     except _StoppedError:
         run.say(rf.REFUSED, **who, status=int(Exit.SIGNALLED) + signal.SIGINT, error="interrupted")
         return
-    _carry_out(run, job, held, cards=cards, started=started, who=who, notes=notes)
+    _carry_out(run, job, held, cards=cards, started=started, who=who, notes=notes, redraw=redraw)
 
 
-def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str, int]) -> Held:
+def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str, int], redraw: Redraw) -> Held:
     """The locks, then the proof that nobody has the device open.
 
     Raises:
@@ -95,8 +96,8 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
     trusting = bool(os.environ.get(test_overrides.NO_HOLDER_CHECK))
 
     def clean() -> None:
-        if not trusting:
-            end_orphans(cards)
+        for owner in () if trusting else end_orphans(cards):
+            redraw(owner)
 
     clean()
     looked = time.monotonic()
@@ -113,11 +114,12 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
             looked = time.monotonic()
             clean()
 
-    session = Path(job.folder).name
-    me = Claim(_shown(job.argv), cwd=job.cwd or job.checkout, session=session, run=job.run)
+    session = job.folder.name
+    me = Claim(_shown(job.argv), cwd=str(job.where), session=session, run=job.run)
     held = acquire(cards, wait=job.wait, claim=me, blocked=blocked)
     try:
         if not held.nested and not trusting:
+            clean()
             _prove_free(run, job, cards, who)
     except BaseException:
         held.release()
@@ -126,7 +128,6 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
 
 
 def _prove_free(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str, int]) -> None:
-    end_orphans(cards)
     patience = SETTLE_SECONDS if job.wait is None else min(job.wait, 3600.0) if job.wait > 0 else 0.3
     now = _wait_for_device(run, cards, who, patience)
     if now.state is card.CardState.HELD and job.reap:
@@ -177,7 +178,7 @@ def _begin(job: rf.Job, provenance: run_environment.Provenance, who: dict[str, i
                 env=job.env,
                 hypothesis=row,
                 members_only=job.members_only,
-                cwd=job.cwd or job.checkout,
+                cwd=str(job.where),
                 provenance=provenance.facts,
                 tree_digest=tree,
                 backend=backend,
@@ -185,7 +186,7 @@ def _begin(job: rf.Job, provenance: run_environment.Provenance, who: dict[str, i
             ),
         )
 
-    started = Folder(Path(job.folder)).journal.append_with(made)[0]
+    started = Folder(job.folder).journal.append_with(made)[0]
     assert isinstance(started, RunStarted)
     return started
 
@@ -199,8 +200,9 @@ def _carry_out(
     started: RunStarted,
     who: dict[str, int],
     notes: list[str],
+    redraw: Redraw,
 ) -> None:
-    child = Child(run, job, held, who, notes)
+    child = Child(run, job, held, who=who, notes=notes, redraw=redraw)
     end = child.run()
     left = _end_survivors(run)
     holders: tuple[str, ...] = ()
@@ -214,6 +216,7 @@ def _carry_out(
     held.release()
     run.say(rf.READING, **who)
     finish_run.settle(run, job, started, end, seen=seen, notes=notes, holders=holders)
+    redraw(job.folder)
     run.say(rf.FINISHED, **who)
 
 
