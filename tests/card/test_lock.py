@@ -203,7 +203,7 @@ def test_a_hard_link_to_a_precious_file_is_not_written_to(tmp_path):
 
 
 def test_the_holder_is_told_in_full_while_held_and_not_afterwards():
-    claim = lock.Claim("pytest </script> \x1b[31m", cwd="/co/ü", session="debug-x", run="r7")
+    claim = lock.HolderInfo("pytest </script> \x1b[31m", cwd="/co/ü", session="debug-x", run="r7")
     held = lock.acquire(["a"], claim=claim)
     holder = lock.read_holder(lock.lock_path("a"))
     assert holder.pid == os.getpid() and holder.session == "debug-x" and holder.run == "r7" and holder.cwd == "/co/ü"

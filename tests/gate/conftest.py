@@ -13,7 +13,7 @@ import pytest
 from debug_spyre.cli import main
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session
-from debug_spyre.session.replay import fold
+from debug_spyre.session.replay import replay
 from debug_spyre.tree.io.snapshot import snapshot
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, Severity, TestRecord, evidence_to_json
 
@@ -205,7 +205,7 @@ class Story:
 
     @property
     def session(self):
-        return fold(self.events)
+        return replay(self.events)
 
 
 def good_story(**kw):

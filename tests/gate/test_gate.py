@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import pytest
 from tests.gate.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story, good_story
 
-from debug_spyre.gate.before_after import Measured
-from debug_spyre.gate.close_request import Claim, Retrospective
+from debug_spyre.gate.before_after import BeforeAfter
+from debug_spyre.gate.close_request import CloseRequest, Retrospective
 from debug_spyre.gate.gate import OVERRIDABLE, judge, judge_blocked
 from debug_spyre.gate.validation import matrix_record
 from debug_spyre.page.gate_view import matrix_words
 from debug_spyre.page.page_context import outcomes
-from debug_spyre.runs.transitions import Sight
+from debug_spyre.runs.transitions import RunOutcomes
 from debug_spyre.session import events as ev
 from debug_spyre.tree.changes import Changes
 from debug_spyre.vocabulary.evidence import Evidence, Outcome, TestRecord
@@ -23,7 +23,7 @@ PLAIN = Changes(files=("spyre_inference/ops.py",))
 
 def gate(story, **kw):
     claim = {"tree_digest": START, "backend": BACKEND, "changes": PLAIN, "retrospective": TOLD, **kw}
-    return judge(story.session, story.evidence, Claim(**claim))
+    return judge(story.session, story.evidence, CloseRequest(**claim))
 
 
 def codes(found):
@@ -50,7 +50,7 @@ def test_an_empty_session_is_not_open_and_every_reason_names_its_next_command():
 def test_page_and_gate_say_the_same_of_a_test_that_has_two_records(first, second):
     tests = (TestRecord("t::a", first), TestRecord("t::a", second))
     evidence = Evidence(sources=(), counts=None, complete=True, tests=tests)
-    assert outcomes(evidence)["t::a"] is Sight(evidence).of("t::a").outcome
+    assert outcomes(evidence)["t::a"] is RunOutcomes(evidence).of("t::a").outcome
 
 
 def test_the_numbers_of_a_large_matrix_are_whole_where_its_lists_are_cut():
@@ -60,7 +60,7 @@ def test_the_numbers_of_a_large_matrix_are_whole_where_its_lists_are_cut():
     story.run("baseline", {"t::a": "failed"})
     story.run("post-fix", {"t::a": "passed"}, tree=FIXED)
     story.run("post-fix-matrix", {"t::a": "passed", **dict.fromkeys(many, "failed")}, tree=FIXED)
-    record = matrix_record(Measured(story.session, story.evidence), None)
+    record = matrix_record(BeforeAfter(story.session, story.evidence), None)
     assert record["numbers"]["new"] == 300 and len(record["new"]) < 300
     assert record["numbers"]["gone"] == len(record["gone"]) == 1
     frame = SimpleNamespace(line=lambda text, _width: text)
@@ -415,7 +415,7 @@ def test_every_next_command_of_a_reason_is_one_that_its_verb_takes():
 
     stories = [variant(**case[1]) for case in TABLE] + [Story(), Story(members=(), matrix=None)]
     found = {r.next for story in stories for r in gate(story, retrospective=None, tree_digest=OTHER).reasons}
-    found |= {r.next for r in judge_blocked(stories[0].session, Claim(tree_digest=OTHER)).reasons}
+    found |= {r.next for r in judge_blocked(stories[0].session, CloseRequest(tree_digest=OTHER)).reasons}
     commands = [words for text in found for words in commands_of(text)]
     assert len(commands) >= 10
     for name, *words in commands:
@@ -448,23 +448,23 @@ def test_the_page_can_ask_without_looking_at_the_world():
 def test_blocked_needs_the_tree_back_and_a_concrete_next_action():
     story = Story()
     ask = "decide whether the padded width may change"
-    assert judge_blocked(story.session, Claim(tree_digest=START, next_action=ask)).state is OPEN
-    assert codes(judge_blocked(story.session, Claim(tree_digest=START))) == {"next-action"}
-    assert codes(judge_blocked(story.session, Claim(tree_digest=START, next_action="later"))) == {"next-action"}
-    assert codes(judge_blocked(story.session, Claim(tree_digest=OTHER, next_action=ask))) == {"tree-at-start"}
-    assert judge_blocked(story.session, Claim(tree_digest=OTHER, next_action=ask, approved="ok")).state is OPEN
+    assert judge_blocked(story.session, CloseRequest(tree_digest=START, next_action=ask)).state is OPEN
+    assert codes(judge_blocked(story.session, CloseRequest(tree_digest=START))) == {"next-action"}
+    assert codes(judge_blocked(story.session, CloseRequest(tree_digest=START, next_action="later"))) == {"next-action"}
+    assert codes(judge_blocked(story.session, CloseRequest(tree_digest=OTHER, next_action=ask))) == {"tree-at-start"}
+    assert judge_blocked(story.session, CloseRequest(tree_digest=OTHER, next_action=ask, approved="ok")).state is OPEN
 
 
 def test_blocked_waits_for_the_row_in_progress_and_asks_for_the_next_tier_when_all_are_tested():
     story = Story()
     story.row("in-progress")
-    assert "rows-settled" in codes(judge_blocked(story.session, Claim(tree_digest=START)))
+    assert "rows-settled" in codes(judge_blocked(story.session, CloseRequest(tree_digest=START)))
     story = Story()
     story.row("ruled-out"), story.row("inconclusive")
-    found = judge_blocked(story.session, Claim(tree_digest=START))
+    found = judge_blocked(story.session, CloseRequest(tree_digest=START))
     assert "next tier" in found.reasons[0].text
     story.add(ev.NextNoted(text="instrument torch_spyre/_inductor and escalate"))
-    assert judge_blocked(story.session, Claim(tree_digest=START)).state is OPEN
+    assert judge_blocked(story.session, CloseRequest(tree_digest=START)).state is OPEN
 
 
 class Counted(str):

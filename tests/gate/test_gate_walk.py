@@ -8,7 +8,7 @@ from functools import cache
 
 from tests.gate.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story
 
-from debug_spyre.gate.close_request import Claim, Retrospective
+from debug_spyre.gate.close_request import CloseRequest, Retrospective
 from debug_spyre.gate.gate import judge
 from debug_spyre.session import events as ev
 from debug_spyre.tree.changes import Changes
@@ -228,7 +228,7 @@ def answer(w):
         tests=("tests/t.py",) if w.edited_tests else (),
         tolerances=("a.py: -atol=1",) if w.tolerance else (),
     )
-    claim = Claim(
+    claim = CloseRequest(
         tree_digest=w.tree_now,
         backend=w.backend_now,
         changes=changes,

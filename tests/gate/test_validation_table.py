@@ -3,7 +3,7 @@
 import pytest
 from tests.gate.conftest import FIXED, Story
 
-from debug_spyre.gate.before_after import Measured
+from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.gate.gate import Gate
 from debug_spyre.gate.validation import table
 from debug_spyre.session.events import ValidationRecorded
@@ -22,7 +22,7 @@ def rows(*, alone, wide=None, before="failed", members=(A, B)):
         story.run("post-fix", {A: alone, B: "passed"}, tree=FIXED)
     if wide is not None:
         story.run("post-fix-matrix", {A: wide, B: "passed"}, tree=FIXED)
-    return table(Measured(story.session, story.evidence))
+    return table(BeforeAfter(story.session, story.evidence))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from debug_spyre.page.overview import MOST_LINES, brief, overview
 from debug_spyre.queue.session_warnings import concerns, is_summary_stale, nothing_explains
 from debug_spyre.session import events as ev
-from debug_spyre.session.replay import fold
+from debug_spyre.session.replay import replay
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind
 
 NODE = "tests/t.py::test_a[1-'quoted'-x=(2,3)]"
@@ -27,7 +27,7 @@ def story(*events, kind="mismatch", members=1):
     stamped = [
         dataclasses.replace(e, at=e.at or f"2026-01-01T00:{n // 60:02d}:{n % 60:02d}Z") for n, e in enumerate(events, 1)
     ]
-    return fold([opened, *stamped])
+    return replay([opened, *stamped])
 
 
 def baseline(run="r1"):

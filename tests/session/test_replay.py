@@ -3,7 +3,7 @@
 import pytest
 
 from debug_spyre.session import events as ev
-from debug_spyre.session.replay import NoSessionError, fold, member_from, member_to
+from debug_spyre.session.replay import NoSessionError, member_from, member_to, replay
 from debug_spyre.session.state import Member
 from debug_spyre.vocabulary.words import HypothesisStatus, RunStatus, Status
 
@@ -26,14 +26,14 @@ def opened(**changes):
 
 
 def story(*events):
-    return fold([opened(), *events])
+    return replay([opened(), *events])
 
 
 def test_a_journal_that_does_not_begin_with_an_opening_is_no_session():
     with pytest.raises(NoSessionError):
-        fold([])
+        replay([])
     with pytest.raises(NoSessionError):
-        fold([ev.NextNoted(text="x")])
+        replay([ev.NextNoted(text="x")])
 
 
 @pytest.mark.parametrize(

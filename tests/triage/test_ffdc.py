@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from debug_spyre.triage.io.ffdc_reports import keep_reports, reports_folder
+from debug_spyre.triage.io.ffdc_reports import keep_reports, reports_folder, reports_of
 from debug_spyre.triage.io.logs_reader import read_logs, read_run
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Kind, Stage
@@ -38,7 +38,7 @@ def run_of(tmp_path, text, pid=4242):
     lines = [{"e": "session_start", "at": time.time(), "pid": pid}, report, {"e": "session_finish", "exit": 1}]
     results.write_text("".join(json.dumps(line) + "\n" for line in lines))
     output.write_text("")
-    return read_run(results, output, checkout=None)
+    return read_run(results, output, checkout=None, reports=reports_of(results))
 
 
 def test_the_report_of_the_runs_own_process_names_cause_and_stage(tmp_path, cache):
@@ -60,7 +60,7 @@ def test_the_runs_own_reports_are_kept_beside_its_results(tmp_path, cache):
     path = cache(4242)
     cache(1)
     run_of(tmp_path, "a.py:3: in t\nE   LookupError: dxp gave up on kernel 3")
-    assert [p.name for p in keep_reports(tmp_path / "results.jsonl")] == [path.name]
+    assert [p.name for p in keep_reports(reports_of(tmp_path / "results.jsonl"), tmp_path)] == [path.name]
     path.unlink()
     assert (tmp_path / "ffdc" / path.name).read_text() == body(4242)
 

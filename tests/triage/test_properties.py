@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from debug_spyre.triage.grouping import group
 from debug_spyre.triage.io.logs_reader import read_logs
-from debug_spyre.triage.triage_json import cluster_to_json, failure_to_json
+from debug_spyre.triage.triage_json import cluster_to_json
+from debug_spyre.vocabulary.evidence import failure_to_json
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 sys.path.insert(0, str(SAMPLES))

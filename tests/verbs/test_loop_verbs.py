@@ -233,7 +233,7 @@ def test_reopen_and_its_refusal(place):
     assert status == 0
     assert str(place.folder.html) in out
     assert place.session.status is Status.INVESTIGATING
-    assert place.session.reopened[-1].text == "decided: keep it"
+    assert place.session.reopened[-1].reason == "decided: keep it"
 
 
 def test_revert_records_the_patch_and_the_digests(place):

@@ -14,7 +14,7 @@ from tests.gate.conftest import Story, git
 from tests.gate.test_gate_walk import Ran, World, naive
 
 from debug_spyre.gate import validation
-from debug_spyre.gate.before_after import Measured
+from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.gate.io.validation_jobs import present
 from debug_spyre.page.io import page
 from debug_spyre.session import events as ev
@@ -183,7 +183,7 @@ class Walk:
 
     def validate(self):
         session = self.place.session
-        m = Measured(session, all_evidence(self.place.folder, session))
+        m = BeforeAfter(session, all_evidence(self.place.folder, session))
         now = present(self.place.checkout)
         if self.status != "investigating" or validation.missing_before(m) or validation.is_unchanged(m, now):
             assert self.call("validate") == 1

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from debug_spyre.card import holders
 from debug_spyre.card.lock_file import (
-    Claim,
     Holder,
+    HolderInfo,
     holder_of,
     is_held,
     is_still,
@@ -29,9 +29,9 @@ from debug_spyre.host.processes import ancestors, is_same
 from debug_spyre.vocabulary.errors import CardBusyError
 
 __all__ = [
-    "Claim",
     "Held",
     "Holder",
+    "HolderInfo",
     "acquire",
     "card_lock",
     "inherited_descriptors",
@@ -83,7 +83,7 @@ def acquire(
     cards: Sequence[str],
     *,
     wait: float | None = None,
-    claim: Claim | None = None,
+    claim: HolderInfo | None = None,
     blocked: Callable[[str], None] = lambda _holder: None,
 ) -> Held:
     """Take the locks of all these cards, in sorted order. `wait`: None for ever, 0 not at all, else seconds.
@@ -103,7 +103,7 @@ def acquire(
         for path in paths:
             taken.append(_take(path, deadline, wait, blocked))  # noqa: PERF401  those taken are let go on a failure
         for descriptor in taken:
-            write_holder(descriptor, holder_of(claim or Claim()))
+            write_holder(descriptor, holder_of(claim or HolderInfo()))
     except BaseException:
         for descriptor in taken:
             os.close(descriptor)
@@ -114,7 +114,7 @@ def acquire(
 @contextmanager
 def card_lock(cards: Sequence[str] | None = None, *, wait: float | None = None, command: str = "") -> Iterator[Held]:
     """The lock as a context: taken, then let go."""
-    held = acquire(holders.devices() if cards is None else cards, wait=wait, claim=Claim(command))
+    held = acquire(holders.devices() if cards is None else cards, wait=wait, claim=HolderInfo(command))
     try:
         yield held
     finally:

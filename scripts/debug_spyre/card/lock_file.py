@@ -49,7 +49,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class HolderInfo:
     """What the taker of a lock says of itself."""
 
     command: str = ""
@@ -192,7 +192,7 @@ def is_still(descriptor: int, path: Path) -> bool:
     return (now.st_dev, now.st_ino) == (mine.st_dev, mine.st_ino)
 
 
-def holder_of(claim: Claim) -> Holder:
+def holder_of(claim: HolderInfo) -> Holder:
     """What stands in the file while this process holds it."""
     me = read_process(os.getpid())
     return Holder(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from debug_spyre.runs.scope import Relation, Scope, relation, scope_of
-from debug_spyre.runs.transitions import Answer, Sight, predicate
+from debug_spyre.runs.transitions import Answer, RunOutcomes, predicate
 from debug_spyre.session.state import Member, Run, Session
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
@@ -24,7 +24,7 @@ class Measure:
     """One run with what it shows; `sight` None where the evidence can't be read."""
 
     run: Run
-    sight: Sight | None
+    sight: RunOutcomes | None
 
     @cached_property
     def scope(self) -> Scope:
@@ -51,14 +51,14 @@ class Measure:
         return self.run.backend if self.run.backend == self.run.backend_after else None
 
 
-class Measured:
+class BeforeAfter:
     """The four measurements of a session, as far as they exist."""
 
     def __init__(self, session: Session, evidence: Mapping[str, Evidence]) -> None:
         self.session = session
-        self._sights = {name: Sight(found) for name, found in evidence.items()}
+        self._sights = {name: RunOutcomes(found) for name, found in evidence.items()}
         self._measures = [Measure(run, self._sights.get(run.id)) for run in session.runs.values()]
-        self._repeats: dict[tuple[str, str], list[Sight]] = {}
+        self._repeats: dict[tuple[str, str], list[RunOutcomes]] = {}
         self.start: str | None = session.tree.get("digest")
         self.before_members = self._before(BASELINE, members_only=True)
         self.before_matrix = self._before(FULL_MATRIX, members_only=False)
@@ -102,7 +102,7 @@ class Measured:
         trees = {m.tree for m in self.after}
         return trees.pop() if len(trees) == 1 else None
 
-    def repeats(self, of: Measure, name: str, *, members_only: bool) -> list[Sight]:
+    def repeats(self, of: Measure, name: str, *, members_only: bool) -> list[RunOutcomes]:
         """All runs of that name on the same tree, backend and scope as `of`, itself included.
 
         A run that somebody else's hold on the card disturbed says nothing of the tree and is left out.
@@ -132,7 +132,7 @@ class Measured:
         return tuple(m for m in self.session.members if self.is_scope_dependent(m))
 
 
-def _is_disturbed(sight: Sight) -> bool:
+def _is_disturbed(sight: RunOutcomes) -> bool:
     return any("card-busy" in failure.tags for failure in sight.evidence.failures)
 
 

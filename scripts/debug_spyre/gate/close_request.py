@@ -48,7 +48,7 @@ class Retrospective:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class CloseRequest:
     """What the caller of `close` says besides the journal; the default is the state as the journal shows it."""
 
     tree_digest: str | None = None  # of the working files now; None: as last seen

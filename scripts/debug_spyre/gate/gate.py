@@ -12,8 +12,8 @@ from typing import Any
 
 from debug_spyre.gate import gate_outcomes as conditions
 from debug_spyre.gate import gate_state
-from debug_spyre.gate.before_after import Measured
-from debug_spyre.gate.close_request import OPEN, SHUT, UNKNOWN, Claim, Condition, with_override
+from debug_spyre.gate.before_after import BeforeAfter
+from debug_spyre.gate.close_request import OPEN, SHUT, UNKNOWN, CloseRequest, Condition, with_override
 from debug_spyre.session.state import Session
 from debug_spyre.tree.changes import Changes, changes_from_json
 from debug_spyre.vocabulary.evidence import Evidence
@@ -70,10 +70,10 @@ class Gate:
         }
 
 
-def judge(session: Session, evidence: Mapping[str, Evidence], claim: Claim | None = None) -> Gate:
+def judge(session: Session, evidence: Mapping[str, Evidence], claim: CloseRequest | None = None) -> Gate:
     """May the session be closed as resolved?"""
-    claim = claim or Claim()
-    m = Measured(session, evidence)
+    claim = claim or CloseRequest()
+    m = BeforeAfter(session, evidence)
     changes = claim.changes or _changes_on_record(session, m)
     found = [
         conditions.failed_before(m),
@@ -97,9 +97,9 @@ def judge(session: Session, evidence: Mapping[str, Evidence], claim: Claim | Non
     return _gate(session, found, claim)
 
 
-def judge_blocked(session: Session, claim: Claim | None = None) -> Gate:
+def judge_blocked(session: Session, claim: CloseRequest | None = None) -> Gate:
     """May the session be closed as blocked?"""
-    claim = claim or Claim()
+    claim = claim or CloseRequest()
     found = [
         gate_state.tree_at_start(session, claim),
         gate_state.no_row_in_progress(session),
@@ -108,7 +108,7 @@ def judge_blocked(session: Session, claim: Claim | None = None) -> Gate:
     return _gate(session, found, claim)
 
 
-def _gate(session: Session, found: list[Condition], claim: Claim) -> Gate:
+def _gate(session: Session, found: list[Condition], claim: CloseRequest) -> Gate:
     overrides = [*(claim.overrides or {}).items(), *_fresh_overrides(session)]
     allowed = [(code, reason) for code, reason in overrides if code in OVERRIDABLE and reason.strip()]
     judged = tuple(with_override(condition, allowed) for condition in found)
@@ -124,7 +124,7 @@ def _fresh_overrides(session: Session) -> list[tuple[str, str]]:
     return [(o.code, o.reason) for o in session.overrides if o.at >= since]
 
 
-def _changes_on_record(session: Session, m: Measured) -> Changes | None:
+def _changes_on_record(session: Session, m: BeforeAfter) -> Changes | None:
     """What `validate` noted of the patch, if it speaks of the runs that are judged."""
     table = session.validation
     noted = (table.matrix or {}).get("changes") if table else None

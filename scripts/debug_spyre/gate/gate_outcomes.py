@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 
-from debug_spyre.gate.before_after import Measure, Measured, is_same_scope, run_ids
+from debug_spyre.gate.before_after import BeforeAfter, Measure, is_same_scope, run_ids
 from debug_spyre.gate.close_request import (
     BASELINE_MEMBERS,
     OPEN,
@@ -18,13 +18,13 @@ from debug_spyre.gate.close_request import (
     matrix_command,
 )
 from debug_spyre.gate.regressions import regressions
-from debug_spyre.runs.transitions import FAILING, Answer, Seen, Sight, new_fallbacks, predicate
+from debug_spyre.runs.transitions import FAILING, Answer, RunOutcomes, TestResult, new_fallbacks, predicate
 from debug_spyre.session.state import Member
 from debug_spyre.tree.changes import Changes
 from debug_spyre.vocabulary.words import POST_FIX, POST_FIX_MATRIX
 
 
-def failed_before(m: Measured) -> Condition:
+def failed_before(m: BeforeAfter) -> Condition:
     """Each member's predicate held before the fix, among the members or (if it passes alone) in the matrix."""
     code, members = "failed-before", m.session.members
     if not members:
@@ -49,7 +49,7 @@ def failed_before(m: Measured) -> Condition:
     return Condition(code, OPEN, f"{len(members)} of {len(members)} members showed it before the fix{note}")
 
 
-def members_pass(m: Measured) -> Condition:
+def members_pass(m: BeforeAfter) -> Condition:
     """No member's predicate holds after the fix: alone (unless it passed alone before) and in the matrix."""
     code, members = "members-pass", m.session.members
     after = m.after_members
@@ -78,9 +78,9 @@ def members_pass(m: Measured) -> Condition:
     return Condition(code, OPEN, f"{len(members)} of {len(members)} members pass in {run_ids(m.after)}")
 
 
-def _sights_after(m: Measured, member: Member, dependent: set[str]) -> list[Sight]:
+def _sights_after(m: BeforeAfter, member: Member, dependent: set[str]) -> list[RunOutcomes]:
     """Where this member must have lost its predicate: every repeat counts, so one lucky pass does not."""
-    found: list[Sight] = []
+    found: list[RunOutcomes] = []
     if member.nodeid not in dependent and m.after_members is not None:
         found += m.repeats(m.after_members, POST_FIX, members_only=True) or _own(m.after_members)
     matrix = m.after_matrix
@@ -92,11 +92,11 @@ def _sights_after(m: Measured, member: Member, dependent: set[str]) -> list[Sigh
     return found
 
 
-def _own(measure: Measure) -> list[Sight]:
+def _own(measure: Measure) -> list[RunOutcomes]:
     return [measure.sight] if measure.sight is not None else []
 
 
-def _after_answer(member: Member, sight: Sight) -> bool | None:
+def _after_answer(member: Member, sight: RunOutcomes) -> bool | None:
     """True: passes and lost its predicate; False: it does not; None: it passes, but the figure is not known."""
     seen = sight.of(member.nodeid)
     answer = predicate(member, seen)
@@ -105,17 +105,17 @@ def _after_answer(member: Member, sight: Sight) -> bool | None:
     return answer is Answer.GONE
 
 
-def _words(m: Measured, nodeids: list[str]) -> str:
+def _words(m: BeforeAfter, nodeids: list[str]) -> str:
     words: dict[str, int] = {}
     for nodeid in nodeids:
         seens = [x.sight.of(nodeid) for x in m.after if x.sight is not None]
-        worst = next((s for s in seens if s.outcome in FAILING), seens[0] if seens else Seen(nodeid))
+        worst = next((s for s in seens if s.outcome in FAILING), seens[0] if seens else TestResult(nodeid))
         word = worst.word if worst.outcome != "passed" else "still falls back or is slow"
         words[word] = words.get(word, 0) + 1
     return ", ".join(f"{count} {word}" for word, count in words.items())
 
 
-def same_tests(m: Measured) -> Condition:
+def same_tests(m: BeforeAfter) -> Condition:
     """Members were compared with members and matrix with matrix: the same ids, in the same order."""
     code = "same-tests"
     pairs = (("members", m.before_members, m.after_members), ("matrix", m.before_matrix, m.after_matrix))
@@ -142,7 +142,7 @@ def same_tests(m: Measured) -> Condition:
     return Condition(code, OPEN, f"the same {sizes} tests before and after")
 
 
-def matrix_complete(m: Measured) -> Condition:
+def matrix_complete(m: BeforeAfter) -> Condition:
     """There is a wider selection, and it ran to its end before and after."""
     code, before, after = "matrix-complete", m.before_matrix, m.after_matrix
     if m.session.matrix is None and before is None:
@@ -161,7 +161,7 @@ def matrix_complete(m: Measured) -> Condition:
     return Condition(code, OPEN, f"{len(after.sight.evidence.tests)} tests ran to the end in {after.run.id}")
 
 
-def no_regression(m: Measured) -> Condition:
+def no_regression(m: BeforeAfter) -> Condition:
     """The matrix has no new failure, no worse kind of an old one, and no test that is newly skipped or gone."""
     code, before, after = "no-regression", m.before_matrix, m.after_matrix
     found = regressions(m)
@@ -189,7 +189,7 @@ def no_regression(m: Measured) -> Condition:
     return Condition(code, OPEN, f"no new failure in {after.run.id} against {before.run.id}{note}", found.flaky)
 
 
-def no_new_fallback(m: Measured) -> Condition:
+def no_new_fallback(m: BeforeAfter) -> Condition:
     """No pass comes with an op that newly falls back."""
     code = "no-new-fallback"
     ids = tuple(x.nodeid for x in m.session.members)
@@ -210,7 +210,7 @@ def no_new_fallback(m: Measured) -> Condition:
     return Condition(code, OPEN, "no passing test falls back for an op that it did not before")
 
 
-def no_edited_test(m: Measured, changes: Changes | None) -> Condition:
+def no_edited_test(m: BeforeAfter, changes: Changes | None) -> Condition:
     """The pass does not come from an edited test or a moved tolerance."""
     code = "no-edited-test"
     if changes is None:

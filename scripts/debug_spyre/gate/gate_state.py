@@ -5,14 +5,14 @@ Each is a function of the session and what the caller claims; a digest that nobo
 
 from __future__ import annotations
 
-from debug_spyre.gate.before_after import Measured, run_ids
+from debug_spyre.gate.before_after import BeforeAfter, run_ids
 from debug_spyre.gate.close_request import (
     BASELINE_MEMBERS,
     OPEN,
     SHUT,
     UNKNOWN,
     VALIDATE,
-    Claim,
+    CloseRequest,
     Condition,
     Retrospective,
     matrix_command,
@@ -23,7 +23,7 @@ from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus
 SHORTEST_ACTION = 12
 
 
-def measured_at_start(m: Measured) -> Condition:
+def measured_at_start(m: BeforeAfter) -> Condition:
     """The runs before the fix saw the tree as it was at open."""
     code = "measured-at-start"
     if not m.before or m.start is None:
@@ -57,7 +57,7 @@ def rows_concluded(session: Session) -> Condition:
     return Condition(code, OPEN, f"{len(session.hypotheses)} rows concluded or dropped")
 
 
-def one_tree(m: Measured, claim: Claim) -> Condition:
+def one_tree(m: BeforeAfter, claim: CloseRequest) -> Condition:
     """The runs after the fix saw one tree: the start with a saved patch, or what is in the tree now."""
     code = "one-tree"
     if not m.after:
@@ -84,7 +84,7 @@ def one_tree(m: Measured, claim: Claim) -> Condition:
     return Condition(code, UNKNOWN if now is None else SHUT, text, next=VALIDATE)
 
 
-def one_backend(m: Measured, claim: Claim) -> Condition:
+def one_backend(m: BeforeAfter, claim: CloseRequest) -> Condition:
     """All runs saw one installed torch-spyre, but for a change that was declared."""
     code = "one-backend"
     if not m.after or not m.before:
@@ -109,13 +109,13 @@ def one_backend(m: Measured, claim: Claim) -> Condition:
     return Condition(code, SHUT, text, next="debug-spyre note finding TEXT --expect-change torch-spyre, then validate")
 
 
-def _declared(m: Measured) -> bool:
+def _declared(m: BeforeAfter) -> bool:
     first = min(x.run.started_seq for x in m.before)
     last = max(x.run.started_seq for x in m.after)
     return any(note.expect_change and first < note.seq < last for note in m.session.findings)
 
 
-def something_changed(m: Measured) -> Condition:
+def something_changed(m: BeforeAfter) -> Condition:
     """There is a patch or another torch-spyre: else nothing explains that a failing test passes now."""
     code = "something-changed"
     if not m.after or not m.before or m.patched is None:
@@ -129,7 +129,7 @@ def something_changed(m: Measured) -> Condition:
     return Condition(code, SHUT, text, next="put the fix on, then debug-spyre validate")
 
 
-def _tree_now(session: Session, claim: Claim) -> str | None:
+def _tree_now(session: Session, claim: CloseRequest) -> str | None:
     if claim.tree_digest is not None:
         return claim.tree_digest
     seen = [(r.finished_seq or 0, r.tree_digest_after) for r in session.runs.values() if r.is_finished]
@@ -138,7 +138,7 @@ def _tree_now(session: Session, claim: Claim) -> str | None:
     return max(known)[1] if known else session.tree.get("digest")
 
 
-def tree_at_start(session: Session, claim: Claim) -> Condition:
+def tree_at_start(session: Session, claim: CloseRequest) -> Condition:
     """The experiment is taken back, or a person approved that exactly this tree stays."""
     code = "tree-at-start"
     start, now = session.tree.get("digest"), _tree_now(session, claim)
@@ -158,7 +158,7 @@ def tree_at_start(session: Session, claim: Claim) -> Condition:
     return Condition(code, SHUT, text, next="debug-spyre revert")
 
 
-def table_filled(m: Measured) -> Condition:
+def table_filled(m: BeforeAfter) -> Condition:
     """The validation table speaks of the present members and the newest runs, and was filled since a reopening."""
     code, table = "table-filled", m.session.validation
     if table is None:
@@ -176,7 +176,7 @@ def table_filled(m: Measured) -> Condition:
     return Condition(code, OPEN, f"{len(table.rows)} rows, from {', '.join(table.runs)}")
 
 
-def retrospective(session: Session, claim: Claim) -> Condition:
+def retrospective(session: Session, claim: CloseRequest) -> Condition:
     """What it was, what was wasted effort, and which signal would have pointed there."""
     code, told = "retrospective", claim.retrospective
     if told is None and session.closing is not None:
@@ -188,7 +188,7 @@ def retrospective(session: Session, claim: Claim) -> Condition:
     return Condition(code, OPEN, "what it was, what was wasted, which signal would have told")
 
 
-def workaround(session: Session, claim: Claim) -> Condition:
+def workaround(session: Session, claim: CloseRequest) -> Condition:
     """A workaround in the plugin resolves only where a person approved it."""
     code = "workaround-approved"
     if claim.approved or session.approval is not None:
@@ -208,7 +208,7 @@ def no_row_in_progress(session: Session) -> Condition:
     return Condition(code, OPEN, "no row is in progress")
 
 
-def next_action(session: Session, claim: Claim) -> Condition:
+def next_action(session: Session, claim: CloseRequest) -> Condition:
     """What a person must decide, the escalation, or the next tier where every row is tested and none explains."""
     code = "next-action"
     told = claim.next_action or (session.nexts[-1].text if session.nexts else None)

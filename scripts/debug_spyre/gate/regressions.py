@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.gate.before_after import Measured
+from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.runs.transitions import compare_matrix, flips
 from debug_spyre.vocabulary.words import FULL_MATRIX, POST_FIX_MATRIX
 
@@ -35,7 +35,7 @@ class Regressions:
         return bool(self.unsteady) and not (self.new or self.worse or self.vanished)
 
 
-def regressions(m: Measured) -> Regressions | None:
+def regressions(m: BeforeAfter) -> Regressions | None:
     """The matrix after the fix against the matrix before it; None where one of them is missing."""
     before, after = m.before_matrix, m.after_matrix
     if before is None or before.sight is None or after is None or after.sight is None:

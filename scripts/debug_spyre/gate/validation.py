@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.gate.before_after import Measure, Measured, is_same_scope
+from debug_spyre.gate.before_after import BeforeAfter, Measure, is_same_scope
 from debug_spyre.gate.close_request import BASELINE_MEMBERS, matrix_command
 from debug_spyre.gate.regressions import Regressions, regressions
-from debug_spyre.runs.transitions import Answer, MatrixChange, Seen, compare_matrix, predicate
+from debug_spyre.runs.transitions import Answer, MatrixChange, TestResult, compare_matrix, predicate
 from debug_spyre.session.events import HypothesisAdded
 from debug_spyre.session.state import Member, Session
 from debug_spyre.tree.changes import Changes
@@ -40,7 +40,7 @@ class Step:
     why: str
 
 
-def missing_before(m: Measured) -> tuple[str, ...]:
+def missing_before(m: BeforeAfter) -> tuple[str, ...]:
     """Commands of the measurements that have to be made on the tree as it was at open, before a fix can be judged."""
     found = []
     if m.before_members is None:
@@ -50,14 +50,14 @@ def missing_before(m: Measured) -> tuple[str, ...]:
     return tuple(found)
 
 
-def is_unchanged(m: Measured, now: Present) -> bool:
+def is_unchanged(m: BeforeAfter, now: Present) -> bool:
     """Tree and backend are as before the fix: there is nothing to validate."""
     if now.tree is None or now.tree != m.start:
         return False
     return now.backend is not None and all(x.backend == now.backend for x in m.before if x.backend is not None)
 
 
-def next_step(m: Measured, now: Present, *, since: int = 0, matrix: bool = True) -> Step | None:
+def next_step(m: BeforeAfter, now: Present, *, since: int = 0, matrix: bool = True) -> Step | None:
     """The next run, or None where all that is needed for this tree was run after event `since`."""
     members = _usable(m, POST_FIX, now, since)
     if not members:
@@ -73,7 +73,7 @@ def next_step(m: Measured, now: Present, *, since: int = 0, matrix: bool = True)
     return None
 
 
-def _usable(m: Measured, name: str, now: Present, since: int) -> list[Measure]:
+def _usable(m: BeforeAfter, name: str, now: Present, since: int) -> list[Measure]:
     known = m.session.validation.seq if m.session.validation else 0
     return [
         x
@@ -86,7 +86,7 @@ def _usable(m: Measured, name: str, now: Present, since: int) -> list[Measure]:
     ]
 
 
-def matrix_change(m: Measured, after: Measure) -> MatrixChange | None:
+def matrix_change(m: BeforeAfter, after: Measure) -> MatrixChange | None:
     """The matrix before against this run; None where there is nothing to compare with."""
     before = m.before_matrix
     if before is None or before.sight is None or after.sight is None:
@@ -94,12 +94,12 @@ def matrix_change(m: Measured, after: Measure) -> MatrixChange | None:
     return compare_matrix(before.sight, after.sight)
 
 
-def table(m: Measured) -> tuple[dict[str, Any], ...]:
+def table(m: BeforeAfter) -> tuple[dict[str, Any], ...]:
     """One row a member: before, after, and a note."""
     return tuple(_row(m, member) for member in m.session.members)
 
 
-def _row(m: Measured, member: Member) -> dict[str, Any]:
+def _row(m: BeforeAfter, member: Member) -> dict[str, Any]:
     dependent = m.is_scope_dependent(member)
     before = m.before_matrix if dependent else m.before_members or m.before_matrix
     after = m.after_matrix if dependent else m.after_members or m.after_matrix
@@ -109,7 +109,7 @@ def _row(m: Measured, member: Member) -> dict[str, Any]:
     return {"nodeid": member.nodeid, "pre": _word(was), "post": _word(now), "note": note, "cleared": cleared}
 
 
-def _is_cleared(m: Measured, member: Member, now: Seen | None) -> bool:
+def _is_cleared(m: BeforeAfter, member: Member, now: TestResult | None) -> bool:
     """Gone where it is judged, and not there in the matrix either."""
     wide = _seen(m.after_matrix, member)
     if now is None or predicate(member, now) is not Answer.GONE:
@@ -117,15 +117,15 @@ def _is_cleared(m: Measured, member: Member, now: Seen | None) -> bool:
     return wide is None or predicate(member, wide) is not Answer.HOLDS
 
 
-def _seen(measure: Measure | None, member: Member) -> Seen | None:
+def _seen(measure: Measure | None, member: Member) -> TestResult | None:
     return measure.sight.of(member.nodeid) if measure is not None and measure.sight is not None else None
 
 
-def _word(seen: Seen | None) -> str:
+def _word(seen: TestResult | None) -> str:
     return "not run" if seen is None else seen.word
 
 
-def _note(member: Member, now: Seen | None, *, dependent: bool, cleared: bool) -> str:
+def _note(member: Member, now: TestResult | None, *, dependent: bool, cleared: bool) -> str:
     parts = []
     if dependent:
         parts.append("passes alone even before: judged in the matrix, the members-only run proves nothing")
@@ -143,7 +143,7 @@ def _note(member: Member, now: Seen | None, *, dependent: bool, cleared: bool) -
     return "; ".join(parts)
 
 
-def matrix_record(m: Measured, changes: Changes | None) -> dict[str, Any]:
+def matrix_record(m: BeforeAfter, changes: Changes | None) -> dict[str, Any]:
     """The matrix compared, as the journal keeps it; lists of ids are cut at 200, their numbers are whole."""
     before, after = m.before_matrix, m.after_matrix
     change = matrix_change(m, after) if after is not None else None
@@ -169,7 +169,7 @@ def matrix_record(m: Measured, changes: Changes | None) -> dict[str, Any]:
     }
 
 
-def regression_rows(session: Session, m: Measured) -> list[HypothesisAdded]:
+def regression_rows(session: Session, m: BeforeAfter) -> list[HypothesisAdded]:
     """A row for each test function that the fix broke, unless an open row says so already."""
     after, found = m.after_matrix, regressions(m)
     if found is None or after is None:

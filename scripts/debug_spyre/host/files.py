@@ -41,6 +41,18 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int = READABLE) 
         ) from error
 
 
+def read_ends(path: Path, *, head: int = 0, tail: int = 0) -> tuple[bytes, bytes, int]:
+    """The first `head` and the last `tail` bytes of a file, and its size in bytes; nothing and 0 where it can't be read."""
+    try:
+        with path.open("rb") as stream:
+            first = stream.read(head) if head else b""
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - tail))
+            return first, stream.read(tail), size
+    except OSError:
+        return b"", b"", 0
+
+
 def sweep(folder: Path) -> None:
     """Take away what writers that were killed left half written here an hour ago or earlier."""
     with suppress(OSError), os.scandir(folder) as entries:

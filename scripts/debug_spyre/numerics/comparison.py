@@ -13,7 +13,7 @@ from debug_spyre.numerics.pattern import Pattern
 from debug_spyre.numerics.pattern_search import patterns_in
 from debug_spyre.numerics.picture import picture
 from debug_spyre.numerics.verdict import Judgement, Verdict, golden_figures, judge
-from debug_spyre.vocabulary.evidence import json_number
+from debug_spyre.vocabulary.codec import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Comparison:
         m = self.measured
         return {
             "verdict": self.verdict.value, "reason": self.judgement.reason, "shape": list(self.shape), "dtype": self.dtype,
-            "mismatched": m.mismatched, "total": m.total, "max_abs": json_number(m.max_abs),
-            "max_rel": json_number(m.max_rel), "index": list(self.index) if self.index is not None else None,
+            "mismatched": m.mismatched, "total": m.total, "max_abs": to_json(m.max_abs),
+            "max_rel": to_json(m.max_rel), "index": list(self.index) if self.index is not None else None,
             "first": list(place(m.first, self.shape) or ()) if m.first is not None else None,
             "ulp": _numbers(m.ulp), "ulp_device": _numbers(m.ulp_device) if m.ulp_device else None,
             "special": m.special, "rtol": m.rtol, "atol": m.atol,
@@ -53,7 +53,7 @@ class Comparison:
 
 
 def _numbers(values: dict[str, float | None]) -> dict[str, Any]:
-    return {key: json_number(value) for key, value in values.items()}
+    return {key: to_json(value) for key, value in values.items()}
 
 
 def place(flat: int | None, shape: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from debug_spyre.numerics.formats import Array
 from debug_spyre.numerics.pattern import number
-from debug_spyre.vocabulary.evidence import json_number
+from debug_spyre.vocabulary.codec import to_json
 
 MOST_SHOWN = 12
 FAR = 4.0
@@ -22,7 +22,7 @@ def magnitudes(a: Array, e: Array, names: tuple[str, ...]) -> list[dict[str, Any
         others = tuple(i for i in range(a.ndim) if i != axis)
         top_a, top_e = (_largest(x, others) for x in (size_a, size_e))
         rows = [
-            {"index": i, "actual": json_number(float(top_a[i])), "expected": json_number(float(top_e[i]))}
+            {"index": i, "actual": to_json(float(top_a[i])), "expected": to_json(float(top_e[i]))}
             for i in range(length)
         ]
         table.append({"axis": names[axis] if axis < len(names) else str(axis), "values": rows})

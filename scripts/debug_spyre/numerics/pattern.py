@@ -9,7 +9,7 @@ from debug_spyre.numerics.axes import STICK, Span
 from debug_spyre.numerics.chance import as_probability
 from debug_spyre.numerics.location import Region
 from debug_spyre.numerics.relations import Relation
-from debug_spyre.vocabulary.evidence import json_number
+from debug_spyre.vocabulary.codec import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Pattern:
         """The form of contracts.md and a few keys more."""
         return {
             "kind": self.kind, "axis": self.axis, "period": self.period, "phase": self.phase, "start": self.start,
-            "stop": self.stop, "shift": self.shift, "factor": json_number(self.factor), "support": self.support,
+            "stop": self.stop, "shift": self.shift, "factor": to_json(self.factor), "support": self.support,
             "of": self.of, "chance": self.chance, "text": self.text, "width": self.width,
             "order": list(self.order) if self.order else None, "source": self.source, "block": self.block,
             "region": list(self.region),

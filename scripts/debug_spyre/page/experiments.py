@@ -14,7 +14,8 @@ from debug_spyre.page.page_context import Frame, Link, Word, scope_words
 from debug_spyre.page.pictures import Picture
 from debug_spyre.page.timeline import timeline_picture
 from debug_spyre.queue.session_warnings import unattributed
-from debug_spyre.session.state import Note, Run
+from debug_spyre.session.events import ExperimentNoted
+from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.local_time import Moment
 from debug_spyre.vocabulary.safe_text import Piece, clip, count, one_line
 
@@ -89,7 +90,7 @@ def experiments(frame: Frame) -> ExperimentsView:
     """Section 4."""
     session = frame.session
     loose = frozenset(unattributed(session))
-    items: list[tuple[int, Run | Note]] = [(r.started_seq, r) for r in session.runs.values()]
+    items: list[tuple[int, Run | ExperimentNoted]] = [(r.started_seq, r) for r in session.runs.values()]
     items += [(n.seq, n) for n in session.experiments]
     items.sort(key=lambda item: item[0], reverse=True)
     numbers = {note.seq: i for i, note in enumerate(session.experiments, start=1)}
@@ -158,7 +159,7 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
     )
 
 
-def _noted(frame: Frame, note: Note, number: int, *, is_open: bool) -> Entry:
+def _noted(frame: Frame, note: ExperimentNoted, number: int, *, is_open: bool) -> Entry:
     words, verdicts = ((), ()) if note.hypothesis is None else conclusion(frame, "", [note.hypothesis])
     lines = frame.say("\n".join(note.tail)).split("\n") if note.tail else []
     shown = lines[-TAIL_LINES:]
@@ -209,7 +210,7 @@ def _short_run(frame: Frame, run: Run, loose: frozenset[str]) -> ShortEntry:
     )
 
 
-def _short_note(frame: Frame, note: Note, number: int) -> ShortEntry:
+def _short_note(frame: Frame, note: ExperimentNoted, number: int) -> ShortEntry:
     return ShortEntry(
         id=f"n{number}",
         seq=note.seq,

@@ -8,7 +8,8 @@ from debug_spyre.page.errormap import error_map
 from debug_spyre.page.output import OutputLine, line_css
 from debug_spyre.page.page_context import Frame, Link
 from debug_spyre.page.pictures import Picture
-from debug_spyre.session.state import Note, Report, Run
+from debug_spyre.session.events import FindingNoted, ReportMade
+from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.local_time import Moment
 from debug_spyre.vocabulary.safe_text import Piece, count, size
 from debug_spyre.vocabulary.words import RUN_NAMES
@@ -120,7 +121,7 @@ def _is_flat(entry: dict[str, object]) -> bool:
     return isinstance(picture, dict) and picture.get("rows") == 1
 
 
-def _finding(frame: Frame, number: int, note: Note) -> Finding:
+def _finding(frame: Frame, number: int, note: FindingNoted) -> Finding:
     return Finding(
         number,
         frame.paragraphs(note.text),
@@ -131,7 +132,7 @@ def _finding(frame: Frame, number: int, note: Note) -> Finding:
     )
 
 
-def _report(frame: Frame, number: int, report: Report) -> ReportView:
+def _report(frame: Frame, number: int, report: ReportMade) -> ReportView:
     lines = frame.lines(report.lines[:MOST_LINES])
     if len(report.lines) > MOST_LINES:
         lines.append(f"… {count(len(report.lines) - MOST_LINES, 'more line')} in the report")

@@ -14,7 +14,7 @@ from debug_spyre.page.provenance_section import ProvenanceView, provenance
 from debug_spyre.page.queue_rows import QueueView, queue
 from debug_spyre.page.summary import SummaryView, summary
 from debug_spyre.page.validation_section import ValidationView, validation
-from debug_spyre.queue.session_warnings import Concern, concerns
+from debug_spyre.queue.session_warnings import SessionWarning, session_warnings
 from debug_spyre.vocabulary.local_time import Moment
 from debug_spyre.vocabulary.safe_text import Piece, clip, count
 from debug_spyre.vocabulary.words import Status
@@ -117,7 +117,7 @@ def _ended(frame: Frame) -> str:
     closing = frame.session.closing
     if closing is None:
         return ""
-    if closing.status is Status.RESOLVED:
+    if closing.status == Status.RESOLVED:
         return "resolved by workaround" if closing.workaround else "resolved"
     return "escalated" if closing.escalated else "waits for a person"
 
@@ -128,7 +128,7 @@ def _notices(frame: Frame) -> tuple[Notice, ...]:
         if frame.session.status is Status.INVESTIGATING:
             words = (
                 Piece(f"Reopened {frame.at(note.at).text} by {frame.line(note.by, 40)}: "),
-                *frame.prose(note.text, 600),
+                *frame.prose(note.reason, 600),
             )
             found.append(Notice("n-amber", None, (words,)))
     if frame.material.torn:
@@ -140,13 +140,13 @@ def _notices(frame: Frame) -> tuple[Notice, ...]:
         found.append(Notice("n-amber", Word("unknown", "unknown events"), ((Piece(text),),)))
     found += [
         _concern(frame, c)
-        for c in concerns(frame.session, frame.evidence)
+        for c in session_warnings(frame.session, frame.evidence)
         if c.code not in EXPLAINED and (frame.session.hypotheses or c.code != "few-rows")
     ]
     return tuple(found)
 
 
-def _concern(frame: Frame, concern: Concern) -> Notice:
+def _concern(frame: Frame, concern: SessionWarning) -> Notice:
     text = frame.prose(concern.text, 600)
     sentence = (Piece(text[0].text[:1].upper() + text[0].text[1:], text[0].kind, text[0].href), *text[1:])
     return Notice("n-amber", None, (sentence,), command=clip(frame.say(concern.next), 400))
@@ -163,7 +163,7 @@ def _closing(frame: Frame) -> list[Notice]:
         ("Next action.", closing.next_action),
     )
     lines = tuple((Piece(head, "strong"), Piece(" "), *frame.prose(text, 2000)) for head, text in parts if text)
-    meta: list[Piece] = [Piece(f"{closing.status.value} {frame.at(closing.at).text} by {frame.line(closing.by, 40)}")]
+    meta: list[Piece] = [Piece(f"{closing.status} {frame.at(closing.at).text} by {frame.line(closing.by, 40)}")]
     if closing.workaround:
         meta.append(Piece(", by workaround: the fault in the backend remains"))
     if closing.escalated:
@@ -171,8 +171,8 @@ def _closing(frame: Frame) -> list[Notice]:
         meta += [Piece(", bundle for the torch-spyre team: "), Piece(link.text, "", link.href)]
     meta.append(Piece(". To go on: "))
     meta.append(Piece("debug-spyre reopen", "code"))
-    css = "n-green" if closing.status is Status.RESOLVED else "n-red"
-    return [Notice(css, Word(closing.status.value, closing.status.value), lines, tuple(meta))]
+    css = "n-green" if closing.status == Status.RESOLVED else "n-red"
+    return [Notice(css, Word(closing.status, closing.status), lines, tuple(meta))]
 
 
 def _decisions(frame: Frame) -> list[Notice]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from debug_spyre.queue.queue_rules import in_order
 from debug_spyre.queue.queue_words import following
-from debug_spyre.queue.session_warnings import ASIDE, Concern, concerns
+from debug_spyre.queue.session_warnings import ASIDE, SessionWarning, session_warnings
 from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus, Status
@@ -28,9 +28,9 @@ def overview(
     *,
     page: str,
     gate: str | None = None,
-    more: Sequence[Concern] = (),
+    more: Sequence[SessionWarning] = (),
 ) -> list[str]:
-    """At most 25 lines. `more`: concerns that the session alone doesn't show; they come first."""
+    """At most 25 lines. `more`: warnings that the session alone doesn't show; they come first."""
     lines = [f"{session.status.value}: {session.slug}  ({session.stem}, updated {session.updated_at})"]
     lines += [clip(f"symptom: {session.symptom}"), *_members(session), *_baseline(session)]
     if session.summaries:
@@ -42,7 +42,7 @@ def overview(
     if session.closing:
         ending = session.closing.cause or session.closing.next_action or ""
         lines.append(clip(f"closed {session.closing.at}: {ending}"))
-    found = (*more, *concerns(session, evidence))
+    found = (*more, *session_warnings(session, evidence))
     for concern in found[:3]:
         lines += [clip(f"! {concern.text}"), f"  next: {concern.next}"]
     if all(concern.code in ASIDE for concern in found):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from debug_spyre.gate.before_after import Measured
-from debug_spyre.runs.transitions import Sight
+from debug_spyre.gate.before_after import BeforeAfter
+from debug_spyre.runs.transitions import RunOutcomes
 from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.evidence import Evidence, Outcome
 from debug_spyre.vocabulary.local_time import Moment, Zone, zone_of
@@ -72,9 +72,9 @@ class Frame:
         self._anchors |= {f"f{n}" for n in range(1, len(self.session.findings) + 1)}
 
     @cached_property
-    def measured(self) -> Measured:
+    def measured(self) -> BeforeAfter:
         """The four measurements that the gate compares, so that page and gate speak of the same runs."""
-        return Measured(self.session, self.evidence)
+        return BeforeAfter(self.session, self.evidence)
 
     def say(self, text: object) -> str:
         """Outside text, cleaned and masked."""
@@ -139,7 +139,7 @@ class Frame:
 
 def outcomes(evidence: Evidence | None) -> dict[str, Outcome]:
     """Outcome by node id, as the gate sees it: a test with several records keeps its worst."""
-    return Sight(evidence).outcomes if evidence else {}
+    return RunOutcomes(evidence).outcomes if evidence else {}
 
 
 def outcome_word(outcome: Outcome | None) -> Word:

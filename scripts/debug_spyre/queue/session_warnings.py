@@ -13,7 +13,7 @@ from debug_spyre.vocabulary.words import BASELINE, CARVED_OUT, RUN_NAMES, Hypoth
 
 
 @dataclass(frozen=True, slots=True)
-class Concern:
+class SessionWarning:
     """One thing that is off: a stable code, a sentence and the command that mends it."""
 
     code: str
@@ -25,8 +25,8 @@ ALONE = "run --alone"  # the report of that experiment
 ASIDE = frozenset({"stale-summary", "unattributed"})  # work goes on beside them
 
 
-def concerns(session: Session, evidence: Mapping[str, Evidence]) -> tuple[Concern, ...]:
-    """All concerns of a session that is being worked on, the most pressing first."""
+def session_warnings(session: Session, evidence: Mapping[str, Evidence]) -> tuple[SessionWarning, ...]:
+    """All warnings of a session that is being worked on, the most pressing first."""
     if session.status is not Status.INVESTIGATING:
         return ()
     found = [_no_baseline(session), probe_unlike_cluster(session, evidence), _nothing_explains(session)]
@@ -42,7 +42,7 @@ def in_both(origin: Session, other: Session) -> tuple[str, ...]:
     return tuple(m.nodeid for m in other.members if m.nodeid in here)
 
 
-def half_moved(origin: Session, other: Session) -> Concern | None:
+def half_moved(origin: Session, other: Session) -> SessionWarning | None:
     """A move was cut off between the two journals: the command that finishes it."""
     both = in_both(origin, other)
     if not both or origin.status is not Status.INVESTIGATING:
@@ -51,17 +51,19 @@ def half_moved(origin: Session, other: Session) -> Concern | None:
     words = ["cluster", "move", *both, "--to", other.slug, "--reason", reason, "--session", origin.stem]
     count = f"{len(both)} test{'s are' if len(both) > 1 else ' is'} in two sessions"
     text = f"{count}: the move out of {origin.stem} to {other.stem} was cut off"
-    return Concern("half-moved", text, f"debug-spyre {shlex.join(words)}")
+    return SessionWarning("half-moved", text, f"debug-spyre {shlex.join(words)}")
 
 
-def _no_baseline(session: Session) -> Concern | None:
+def _no_baseline(session: Session) -> SessionWarning | None:
     if session.last_run(BASELINE):
         return None
     probe = session.probe or (session.members[0].nodeid if session.members else "NODEID")
-    return Concern("no-baseline", "there is no baseline yet", f"debug-spyre run --as baseline {shlex.quote(probe)}")
+    return SessionWarning(
+        "no-baseline", "there is no baseline yet", f"debug-spyre run --as baseline {shlex.quote(probe)}"
+    )
 
 
-def probe_unlike_cluster(session: Session, evidence: Mapping[str, Evidence]) -> Concern | None:
+def probe_unlike_cluster(session: Session, evidence: Mapping[str, Evidence]) -> SessionWarning | None:
     """The baseline's failure is of another sort than the cluster's (rule C7)."""
     run = session.last_run(BASELINE)
     cluster = session.cluster
@@ -75,25 +77,25 @@ def probe_unlike_cluster(session: Session, evidence: Mapping[str, Evidence]) -> 
             text = (
                 "the baseline's probe does not fail in this scope: another probe, or a test that depends on its scope"
             )
-            return Concern("probe-passes", text, f"debug-spyre {ALONE}")
+            return SessionWarning("probe-passes", text, f"debug-spyre {ALONE}")
         return None
     wanted, got = cluster.get("kind"), failure.kind.value
     if wanted in (None, got) or run.members_only:
         return None
     text = f"the baseline shows {got}, the cluster is {wanted}: wrong probe, or a cluster to re-split"
-    return Concern("probe-unlike-cluster", text, "debug-spyre cluster probe NODEID")
+    return SessionWarning("probe-unlike-cluster", text, "debug-spyre cluster probe NODEID")
 
 
 def _failure_of(evidence: Evidence, nodeid: str | None) -> Failure | None:
     return next((f for f in evidence.failures if nodeid is None or f.nodeid == nodeid), None)
 
 
-def _nothing_explains(session: Session) -> Concern | None:
+def _nothing_explains(session: Session) -> SessionWarning | None:
     if not nothing_explains(session):
         return None
     count = len([h for h in session.hypotheses if h.status is not HypothesisStatus.DROPPED])
     text = f"all {count} hypotheses were tested and none explains the failure: the next tier of experiments is due"
-    return Concern(
+    return SessionWarning(
         "none-explains", text, "debug-spyre hypothesis add 'TEXT' --test 'COMMAND'   (shadow, sweep, ladder, repro)"
     )
 
@@ -106,10 +108,12 @@ def is_summary_stale(session: Session) -> bool:
     return not session.summaries or session.summaries[-1].at < max(verdicts)
 
 
-def _stale_summary(session: Session) -> Concern | None:
+def _stale_summary(session: Session) -> SessionWarning | None:
     if not is_summary_stale(session):
         return None
-    return Concern("stale-summary", "the summary is older than the last verdict", "debug-spyre note summary 'TEXT'")
+    return SessionWarning(
+        "stale-summary", "the summary is older than the last verdict", "debug-spyre note summary 'TEXT'"
+    )
 
 
 def unattributed(session: Session) -> tuple[str, ...]:
@@ -121,17 +125,17 @@ def unattributed(session: Session) -> tuple[str, ...]:
     )
 
 
-def _unattributed(session: Session) -> Concern | None:
+def _unattributed(session: Session) -> SessionWarning | None:
     runs = unattributed(session)
     if not runs:
         return None
     text = f"{len(runs)} run(s) belong to no hypothesis: {', '.join(runs[:5])}"
-    return Concern("unattributed", text, "debug-spyre hypothesis start, before the next run")
+    return SessionWarning("unattributed", text, "debug-spyre hypothesis start, before the next run")
 
 
-def _few_rows(session: Session) -> Concern | None:
+def _few_rows(session: Session) -> SessionWarning | None:
     rows = len(session.hypotheses)
     if rows >= FEW_ROWS or not session.last_run(BASELINE):
         return None
     text = f"the queue has {rows} row(s): every plausible hypothesis belongs on it before the first is tested"
-    return Concern("few-rows", text, "debug-spyre hypothesis seed")
+    return SessionWarning("few-rows", text, "debug-spyre hypothesis seed")

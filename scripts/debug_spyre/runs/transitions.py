@@ -33,7 +33,7 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TestResult:
     """All that one run says of one test."""
 
     nodeid: str
@@ -50,7 +50,7 @@ class Seen:
         return str(self.outcome)
 
 
-class Sight:
+class RunOutcomes:
     """One run's evidence by node id."""
 
     def __init__(self, evidence: Evidence) -> None:
@@ -60,9 +60,9 @@ class Sight:
         self.nodeids = tuple(dict.fromkeys((*evidence.selected, *self._seen)))
         self._known = frozenset(self.nodeids)
 
-    def of(self, nodeid: str) -> Seen:
+    def of(self, nodeid: str) -> TestResult:
         """What the run says of this test; MISSING where it says nothing."""
-        return self._seen.get(nodeid) or Seen(nodeid)
+        return self._seen.get(nodeid) or TestResult(nodeid)
 
     @property
     def outcomes(self) -> dict[str, Outcome]:
@@ -74,7 +74,7 @@ class Sight:
         return nodeid in self._known
 
 
-def _index(evidence: Evidence) -> dict[str, Seen]:
+def _index(evidence: Evidence) -> dict[str, TestResult]:
     failures: dict[str, Failure] = {}
     for failure in evidence.failures:
         if failure.nodeid is not None and _worse_failure(failures.get(failure.nodeid), failure):
@@ -83,17 +83,17 @@ def _index(evidence: Evidence) -> dict[str, Seen]:
     for fallback in evidence.fallbacks:
         for nodeid in fallback.nodeids:
             fallbacks.setdefault(nodeid, set()).add(op_name(fallback.op))
-    seen: dict[str, Seen] = {}
+    seen: dict[str, TestResult] = {}
     for test in evidence.tests:
         ops = frozenset(map(op_name, test.fallbacks)) | fallbacks.get(test.nodeid, set())
-        now = Seen(test.nodeid, test.outcome, test.seconds, ops, failures.get(test.nodeid))
+        now = TestResult(test.nodeid, test.outcome, test.seconds, ops, failures.get(test.nodeid))
         before = seen.get(test.nodeid)
         # a second attempt that passes does not undo the first
         if before is None or BADNESS.index(now.outcome) >= BADNESS.index(before.outcome):
             seen[test.nodeid] = now
     for nodeid, failure in failures.items():
         if nodeid not in seen:
-            seen[nodeid] = Seen(nodeid, _outcome_of(failure), None, frozenset(fallbacks.get(nodeid, ())), failure)
+            seen[nodeid] = TestResult(nodeid, _outcome_of(failure), None, frozenset(fallbacks.get(nodeid, ())), failure)
     return seen
 
 
@@ -114,7 +114,7 @@ def op_name(op: str) -> str:
     return op.strip().removeprefix("torch.ops.").replace("::", ".").removesuffix(".default")
 
 
-def predicate(member: Member, seen: Seen) -> Answer:
+def predicate(member: Member, seen: TestResult) -> Answer:
     """Does what makes it a member hold here? Only a test that passed can have lost it."""
     if member.predicate == "falls-back":
         if op_name(member.op or "") in seen.fallbacks:
@@ -151,7 +151,7 @@ class MatrixChange:
     still: tuple[str, ...] = ()
 
 
-def compare_matrix(before: Sight, after: Sight) -> MatrixChange:
+def compare_matrix(before: RunOutcomes, after: RunOutcomes) -> MatrixChange:
     """The matrix before against the matrix after, every node id of either."""
     found: dict[str, list[Any]] = {name: [] for name in ("new", "worse", "vanished", "unclear", "gone", "still")}
     for nodeid in dict.fromkeys((*before.nodeids, *after.nodeids)):
@@ -175,10 +175,10 @@ def new_failures(before: Evidence | None, after: Evidence | None) -> frozenset[s
     """The new failures of a run against an earlier one, as the gate counts them; none where one of the two is missing."""
     if before is None or after is None:
         return frozenset()
-    return frozenset(compare_matrix(Sight(before), Sight(after)).new)
+    return frozenset(compare_matrix(RunOutcomes(before), RunOutcomes(after)).new)
 
 
-def _transition(was: Seen, now: Seen, *, collected_before: bool) -> str | None:
+def _transition(was: TestResult, now: TestResult, *, collected_before: bool) -> str | None:
     if is_new_failure(was.outcome, now.outcome, collected_before=collected_before):
         return "new"
     if now.outcome in FAILING:
@@ -191,13 +191,13 @@ def _transition(was: Seen, now: Seen, *, collected_before: bool) -> str | None:
     return "gone" if was.outcome in FAILING else None
 
 
-def flips(nodeid: str, sights: Iterable[Sight]) -> bool:
+def flips(nodeid: str, sights: Iterable[RunOutcomes]) -> bool:
     """The test both passes and fails in these runs of one tree and one scope."""
     outcomes = {sight.of(nodeid).outcome for sight in sights}
     return bool(outcomes & FAILING) and bool(outcomes & PASSING)
 
 
-def new_fallbacks(before: Sight, after: Sight, nodeids: Iterable[str]) -> Mapping[str, frozenset[str]]:
+def new_fallbacks(before: RunOutcomes, after: RunOutcomes, nodeids: Iterable[str]) -> Mapping[str, frozenset[str]]:
     """Ops that a passing test falls back for now and did not before."""
     found = {}
     for nodeid in nodeids:

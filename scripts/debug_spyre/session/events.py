@@ -7,10 +7,10 @@ An unknown kind or a newer version is kept as UnknownEvent and never an error.
 from __future__ import annotations
 
 import json
-import types
-import typing
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+from debug_spyre.vocabulary.codec import FormError, from_json, to_json
 
 VERSION = 1
 
@@ -342,7 +342,7 @@ def to_line(event: Event) -> str:
     """One JSON line without its newline; key order is fixed, so equal events give equal bytes."""
     if isinstance(event, UnknownEvent):
         return json.dumps(event.original, ensure_ascii=False, separators=(",", ":"))
-    body = asdict(event)
+    body = to_json(event)
     head = {"v": VERSION, "seq": body.pop("seq"), "at": body.pop("at"), "by": body.pop("by"), "kind": event.kind}
     text = json.dumps(head | body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # Readers that split on Unicode line ends must see one line; lone surrogates are not UTF-8.
@@ -367,54 +367,7 @@ def from_line(line: str) -> Event:
     cls = KINDS.get(data["kind"])
     if cls is None or data.get("v") != VERSION:
         return UnknownEvent(original=data, **head)
-    values = dict(head)
-    for name, (hint, required) in _shape(cls).items():
-        if name in data:
-            values[name] = _checked(data[name], hint, f"{cls.kind}.{name}")
-        elif required:
-            raise EventFormatError(f"{cls.kind} has no {name}")
-    return cls(**values)
-
-
-_SHAPES: dict[type[Event], dict[str, tuple[Any, bool]]] = {}
-
-
-def _shape(cls: type[Event]) -> dict[str, tuple[Any, bool]]:
-    if cls not in _SHAPES:
-        hints = typing.get_type_hints(cls)
-        _SHAPES[cls] = {
-            f.name: (hints[f.name], f.default is MISSING and f.default_factory is MISSING)
-            for f in fields(cls)
-            if f.name not in {"seq", "at", "by"}
-        }
-    return _SHAPES[cls]
-
-
-def _checked(value: Any, hint: Any, where: str) -> Any:
-    origin = typing.get_origin(hint)
-    if hint is Any:
-        return value
-    if origin in (typing.Union, types.UnionType):
-        for option in typing.get_args(hint):
-            try:
-                return _checked(value, option, where)
-            except EventFormatError:
-                continue
-        raise EventFormatError(f"{where} is {type(value).__name__}")
-    if origin is tuple:
-        if not isinstance(value, list):
-            raise EventFormatError(f"{where} is not a list")
-        return tuple(_checked(item, typing.get_args(hint)[0], where) for item in value)
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise EventFormatError(f"{where} is not an object")
-        return value
-    if hint is type(None):
-        if value is not None:
-            raise EventFormatError(f"{where} is not null")
-        return None
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise EventFormatError(f"{where} is {type(value).__name__}, not {getattr(hint, '__name__', hint)}")
-    return value
+    try:
+        return from_json(cls, data, cls.kind)
+    except FormError as error:
+        raise EventFormatError(str(error)) from error

@@ -1,4 +1,4 @@
-"""fold(events) -> Session: how facts become state. Pure, total over legal journals, tolerant of unknown events."""
+"""replay(events) -> Session: how facts become state. Pure, total over legal journals, tolerant of unknown events."""
 
 from __future__ import annotations
 
@@ -7,20 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from debug_spyre.session import events as ev
-from debug_spyre.session.state import (
-    Artifact,
-    Closing,
-    Departed,
-    Hypothesis,
-    Member,
-    Note,
-    Override,
-    Report,
-    Revert,
-    Run,
-    Session,
-    Validation,
-)
+from debug_spyre.session.state import Departed, Hypothesis, Member, Override, Run, Session
 from debug_spyre.vocabulary.words import HypothesisStatus, RunStatus, Status
 
 
@@ -28,7 +15,7 @@ class NoSessionError(ValueError):
     """The events make no session: they don't begin with session_opened, or a word in them is none of ours."""
 
 
-def fold(events: Iterable[ev.Event]) -> Session:
+def replay(events: Iterable[ev.Event]) -> Session:
     """The session's state after these events.
 
     Raises:
@@ -214,45 +201,25 @@ def _hypothesis_dropped(session: Session, event: ev.HypothesisDropped) -> Sessio
     )
 
 
-def _note(event: Any) -> Note:
-    def optional(name: str, default: Any = None) -> Any:
-        return getattr(event, name, default)
-
-    return Note(
-        at=event.at,
-        by=event.by,
-        seq=event.seq,
-        text=optional("text") or optional("reason") or "",
-        reference=optional("reference"),
-        expect_change=optional("expect_change"),
-        command=optional("command"),
-        hypothesis=optional("hypothesis"),
-        output=optional("output"),
-        tail=optional("tail", ()),
-        conclusion=optional("conclusion"),
-    )
-
-
 def _summary(session: Session, event: ev.SummaryNoted) -> Session:
-    return replace(session, summaries=(*session.summaries, _note(event)))
+    return replace(session, summaries=(*session.summaries, event))
 
 
 def _finding(session: Session, event: ev.FindingNoted) -> Session:
-    return replace(session, findings=(*session.findings, _note(event)))
+    return replace(session, findings=(*session.findings, event))
 
 
 def _next(session: Session, event: ev.NextNoted) -> Session:
-    return replace(session, nexts=(*session.nexts, _note(event)))
+    return replace(session, nexts=(*session.nexts, event))
 
 
 def _experiment(session: Session, event: ev.ExperimentNoted) -> Session:
-    return replace(session, experiments=(*session.experiments, _note(event)))
+    return replace(session, experiments=(*session.experiments, event))
 
 
 def _artifact(session: Session, event: ev.ArtifactSaved) -> Session:
-    artifact = Artifact(event.path, event.sha256, event.size, event.note, event.run, event.at)
     kept = tuple(a for a in session.artifacts if a.path != event.path)
-    return replace(session, artifacts=(*kept, artifact))
+    return replace(session, artifacts=(*kept, event))
 
 
 def _member_added(session: Session, event: ev.MemberAdded) -> Session:
@@ -274,13 +241,11 @@ def _probe(session: Session, event: ev.ProbeChosen) -> Session:
 
 
 def _reverted(session: Session, event: ev.TreeReverted) -> Session:
-    revert = Revert(event.patch, event.files, event.digest, event.at, event.seq, event.patched)
-    return replace(session, reverts=(*session.reverts, revert))
+    return replace(session, reverts=(*session.reverts, event))
 
 
 def _validated(session: Session, event: ev.ValidationRecorded) -> Session:
-    validation = Validation(event.rows, event.matrix, event.gate, event.runs, event.at, event.seq)
-    return replace(session, validation=validation)
+    return replace(session, validation=event)
 
 
 def _approved(session: Session, event: ev.PatchApproved) -> Session:
@@ -293,22 +258,11 @@ def _overridden(session: Session, event: ev.GateOverridden) -> Session:
 
 
 def _closed(session: Session, event: ev.SessionClosed) -> Session:
-    closing = Closing(
-        status=Status(event.status),
-        at=event.at,
-        by=event.by,
-        cause=event.cause,
-        wasted=event.wasted,
-        signal=event.signal,
-        next_action=event.next_action,
-        workaround=event.workaround,
-        escalated=event.escalated,
-    )
-    return replace(session, status=closing.status, closing=closing)
+    return replace(session, status=Status(event.status), closing=event)
 
 
 def _reopened(session: Session, event: ev.SessionReopened) -> Session:
-    return replace(session, status=Status.INVESTIGATING, closing=None, reopened=(*session.reopened, _note(event)))
+    return replace(session, status=Status.INVESTIGATING, closing=None, reopened=(*session.reopened, event))
 
 
 def _linked(session: Session, event: ev.SessionLinked) -> Session:
@@ -317,8 +271,7 @@ def _linked(session: Session, event: ev.SessionLinked) -> Session:
 
 
 def _report(session: Session, event: ev.ReportMade) -> Session:
-    report = Report(event.verb, event.lines, event.report, event.run, event.hypothesis, event.data, event.at)
-    return replace(session, reports=(*session.reports, report))
+    return replace(session, reports=(*session.reports, event))
 
 
 def _unknown(session: Session, _event: ev.UnknownEvent) -> Session:

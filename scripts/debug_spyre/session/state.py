@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from debug_spyre.session import events as ev
 from debug_spyre.vocabulary.words import VERDICTS, HypothesisStatus, RunStatus, Status
 
 
@@ -111,60 +112,6 @@ class Hypothesis:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """A dated text: summary, finding, next action or hand-made experiment."""
-
-    at: str
-    by: str
-    seq: int
-    text: str
-    reference: str | None = None
-    expect_change: str | None = None
-    command: str | None = None
-    hypothesis: int | None = None
-    output: str | None = None
-    tail: tuple[str, ...] = ()
-    conclusion: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """A file worth keeping, relative to the session's folder."""
-
-    path: str
-    sha256: str
-    size: int
-    note: str | None
-    run: str | None
-    at: str
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The answer of a verb that examines."""
-
-    verb: str
-    lines: tuple[str, ...]
-    report: str | None
-    run: str | None
-    hypothesis: int | None
-    data: dict[str, Any]
-    at: str
-
-
-@dataclass(frozen=True, slots=True)
-class Validation:
-    """The validation table as last recorded."""
-
-    rows: tuple[dict[str, Any], ...]
-    matrix: dict[str, Any] | None
-    gate: dict[str, Any]
-    runs: tuple[str, ...]
-    at: str
-    seq: int
-
-
-@dataclass(frozen=True, slots=True)
 class Override:
     """A person set a condition aside, or approved the patch (`code` "patch-approved")."""
 
@@ -173,33 +120,6 @@ class Override:
     by: str
     at: str
     digest: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """How the session ended."""
-
-    status: Status
-    at: str
-    by: str
-    cause: str | None
-    wasted: str | None
-    signal: str | None
-    next_action: str | None
-    workaround: bool
-    escalated: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Revert:
-    """The tree was put back."""
-
-    patch: str | None
-    files: tuple[str, ...]
-    digest: str
-    at: str
-    seq: int
-    patched: str | None = None  # digest of the tree before it: start + patch
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,19 +148,19 @@ class Session:
     departed: tuple[Departed, ...] = ()
     runs: dict[str, Run] = field(default_factory=dict)
     hypotheses: tuple[Hypothesis, ...] = ()
-    summaries: tuple[Note, ...] = ()
-    findings: tuple[Note, ...] = ()
-    nexts: tuple[Note, ...] = ()
-    experiments: tuple[Note, ...] = ()
-    artifacts: tuple[Artifact, ...] = ()
-    reports: tuple[Report, ...] = ()
-    validation: Validation | None = None
-    reverts: tuple[Revert, ...] = ()
+    summaries: tuple[ev.SummaryNoted, ...] = ()
+    findings: tuple[ev.FindingNoted, ...] = ()
+    nexts: tuple[ev.NextNoted, ...] = ()
+    experiments: tuple[ev.ExperimentNoted, ...] = ()
+    artifacts: tuple[ev.ArtifactSaved, ...] = ()
+    reports: tuple[ev.ReportMade, ...] = ()
+    validation: ev.ValidationRecorded | None = None
+    reverts: tuple[ev.TreeReverted, ...] = ()
     overrides: tuple[Override, ...] = ()
     approval: Override | None = None
-    closing: Closing | None = None
+    closing: ev.SessionClosed | None = None
     links: tuple[tuple[str, str], ...] = ()  # (relation, stem)
-    reopened: tuple[Note, ...] = ()
+    reopened: tuple[ev.SessionReopened, ...] = ()
     unknown_events: int = 0
 
     def hypothesis(self, number: int) -> Hypothesis | None:

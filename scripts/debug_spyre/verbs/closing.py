@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.gate.before_after import Measured
-from debug_spyre.gate.close_request import Claim, Retrospective
+from debug_spyre.gate.before_after import BeforeAfter
+from debug_spyre.gate.close_request import CloseRequest, Retrospective
 from debug_spyre.gate.gate import OVERRIDABLE, Gate, judge, judge_blocked
 from debug_spyre.gate.io.validation_jobs import gate_evidence, present
 from debug_spyre.queue.queue_rules import check_open, nothing_explains
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session
-from debug_spyre.session.replay import fold
+from debug_spyre.session.replay import replay
 from debug_spyre.session.state import Session
 from debug_spyre.tree.changes import Changes, changes_from_json, read_patch
 from debug_spyre.tree.io.snapshot import patch_since
@@ -67,7 +67,7 @@ def _close(args: Namespace) -> int:
     verdict: list[Gate] = []
 
     def events(known: tuple[ev.Event, ...]) -> Iterable[ev.Event]:
-        now = fold(known)
+        now = replay(known)
         check_open(now)
         gate = _judge(now, folder, wanted, claim)
         verdict.append(gate)
@@ -78,7 +78,7 @@ def _close(args: Namespace) -> int:
     return _answer(folder, verdict[0], wanted, claim, html, as_json=args.json)
 
 
-def _claim(args: Namespace, folder: Folder, session: Session) -> Claim:
+def _claim(args: Namespace, folder: Folder, session: Session) -> CloseRequest:
     unknown = [code for code, _ in args.override if code not in OVERRIDABLE]
     if unknown:
         raise UsageError(
@@ -89,7 +89,7 @@ def _claim(args: Namespace, folder: Folder, session: Session) -> Claim:
     if empty or (args.patch_approved is not None and not args.patch_approved.strip()):
         raise UsageError("a person sets something aside with a reason", next="debug-spyre close --help")
     now = present(Path(session.checkout))
-    return Claim(
+    return CloseRequest(
         tree_digest=now.tree,
         backend=now.backend,
         changes=_changes(folder, session, now.tree),
@@ -103,7 +103,7 @@ def _claim(args: Namespace, folder: Folder, session: Session) -> Claim:
 
 def _changes(folder: Folder, session: Session, tree: str | None) -> Changes | None:
     """What the validated patch touches: the saved patch where it was reverted, else the tree as it is."""
-    m = Measured(session, gate_evidence(folder, session))
+    m = BeforeAfter(session, gate_evidence(folder, session))
     if m.patched is None:
         return None
     if m.patched == m.start:
@@ -119,13 +119,13 @@ def _changes(folder: Folder, session: Session, tree: str | None) -> Changes | No
     return None
 
 
-def _judge(session: Session, folder: Folder, wanted: Status, claim: Claim) -> Gate:
+def _judge(session: Session, folder: Folder, wanted: Status, claim: CloseRequest) -> Gate:
     if wanted is Status.BLOCKED:
         return judge_blocked(session, claim)
     return judge(session, gate_evidence(folder, session), claim)
 
 
-def _events(session: Session, gate: Gate, claim: Claim, wanted: Status) -> Iterable[ev.Event]:
+def _events(session: Session, gate: Gate, claim: CloseRequest, wanted: Status) -> Iterable[ev.Event]:
     used = {x.code for x in gate.overridden}
     for code, reason in (claim.overrides or {}).items():
         if code in used:
@@ -151,7 +151,7 @@ def _bundle(session: Session) -> str | None:
     return next((r.report for r in reversed(session.reports) if r.verb == "escalate" and r.report), None)
 
 
-def _answer(folder: Folder, gate: Gate, wanted: Status, claim: Claim, html: Path, *, as_json: bool) -> int:
+def _answer(folder: Folder, gate: Gate, wanted: Status, claim: CloseRequest, html: Path, *, as_json: bool) -> int:
     session = load_session(folder)
     is_open = gate.state is GateState.OPEN
     data: dict[str, Any] = {"session": folder.stem, "status": str(session.status), **gate.to_json(), "log": str(html)}
@@ -160,7 +160,7 @@ def _answer(folder: Folder, gate: Gate, wanted: Status, claim: Claim, html: Path
     return int(Exit.YES if is_open else Exit.NO)
 
 
-def _says_closed(session: Session, gate: Gate, wanted: Status, claim: Claim) -> list[str]:
+def _says_closed(session: Session, gate: Gate, wanted: Status, claim: CloseRequest) -> list[str]:
     lines = [f"{wanted}" + (" by workaround" if claim.workaround else "")]
     lines += [f"  set aside by a person: {x.code}: {x.override}" for x in gate.overridden]
     if claim.approved:
@@ -203,7 +203,7 @@ def _reopen(args: Namespace) -> int:
         raise UsageError("a session is reopened with a reason", next="debug-spyre reopen 'REASON'")
 
     def events(known: tuple[ev.Event, ...]) -> Iterable[ev.Event]:
-        session = fold(known)
+        session = replay(known)
         if session.status is Status.INVESTIGATING:
             raise RefusedError(f"session {session.stem} is open already", next="debug-spyre status")
         return [ev.SessionReopened(reason=args.reason.strip())]

@@ -10,7 +10,7 @@ from typing import Any
 from debug_spyre.queue import queue_rules, queue_words
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session
-from debug_spyre.session.replay import fold
+from debug_spyre.session.replay import replay
 from debug_spyre.session.state import Session
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
@@ -137,7 +137,7 @@ def _conclude(args: Namespace) -> int:
         )
 
     def end(known: tuple[ev.Event, ...]) -> list[ev.Event]:
-        session = fold(known)
+        session = replay(known)
         row = queue_rules.row_of(session, args.number)
         runs = queue_rules.check_conclude(known, session, row, args.run)
         excerpt = queue_rules.check_excerpt(_excerpt(args, folder, session, runs))
@@ -187,7 +187,7 @@ _ACTIONS = {"add": _add, "seed": _seed, "start": _start, "conclude": _conclude, 
 def _change(args: Namespace, make: Any, says: Any, *, folder: Folder | None = None) -> int:
     """Check and record in one step under the journal's lock, then render and answer."""
     folder = folder or the_session(args)
-    folder.journal.append_with(lambda known: make(fold(known)))
+    folder.journal.append_with(lambda known: make(replay(known)))
     return _finish(args, folder, says)
 
 

@@ -44,7 +44,7 @@ def refuse_while_running(folder: Folder, session: Session, *, why: str = "") -> 
         RefusedError: a run is under way.
     """
     for run in session.runs.values():
-        if not run.is_finished and RunFolder(folder.path / RUNS / run.id).is_minded():
+        if not run.is_finished and RunFolder(folder.path / RUNS / run.id).has_live_supervisor():
             raise RefusedError(f"{run.id} ({run.name or run.verb}) is running{why}", next=f"debug-spyre wait {run.id}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.page.overview import brief, clip, overview
-from debug_spyre.queue.session_warnings import concerns
+from debug_spyre.queue.session_warnings import session_warnings
 from debug_spyre.runs.io import recovery
 from debug_spyre.session.io import workspace
 from debug_spyre.session.io.evidence_store import all_evidence
@@ -79,7 +79,7 @@ def _status_json(session: Session, evidence: dict[str, Evidence], folder: Folder
         "running": [r.id for r in session.runs.values() if not r.is_finished],
         "concerns": [
             {"code": c.code, "text": c.text, "next": c.next}
-            for c in (*half_moves(folder, session), *concerns(session, evidence))
+            for c in (*half_moves(folder, session), *session_warnings(session, evidence))
         ],
         "gate": session.validation.gate if session.validation else None,
         "updated": session.updated_at,

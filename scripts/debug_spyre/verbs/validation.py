@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.gate import validation as core
-from debug_spyre.gate.before_after import Measured
-from debug_spyre.gate.close_request import Claim
+from debug_spyre.gate.before_after import BeforeAfter
+from debug_spyre.gate.close_request import CloseRequest
 from debug_spyre.gate.gate import Gate, judge
 from debug_spyre.gate.io.validation_jobs import Limits, gate_evidence, job_for, present, running
 from debug_spyre.page.io.redraw import redraw
@@ -19,7 +19,7 @@ from debug_spyre.runs.io.jobs import RunRecord, follow, foreground_seconds, run_
 from debug_spyre.runs.io.recovery import recover
 from debug_spyre.session.events import Event, ValidationRecorded
 from debug_spyre.session.io.workspace import Folder, load_session
-from debug_spyre.session.replay import fold
+from debug_spyre.session.replay import replay
 from debug_spyre.tree.changes import Changes, read_patch
 from debug_spyre.tree.io.snapshot import patch_since
 from debug_spyre.verbs.answer import answer, warn
@@ -82,7 +82,7 @@ def _validate(args: Namespace) -> int:
     return _record(folder, changes, args)
 
 
-def _refuse_nothing_to_judge(m: Measured, now: core.Present, *, anyway: bool) -> None:
+def _refuse_nothing_to_judge(m: BeforeAfter, now: core.Present, *, anyway: bool) -> None:
     if anyway:
         return
     commands = core.missing_before(m)
@@ -118,9 +118,9 @@ def _changes(folder: Folder) -> Changes | None:
         return None
 
 
-def _measured(folder: Folder) -> Measured:
+def _measured(folder: Folder) -> BeforeAfter:
     session = load_session(folder)
-    return Measured(session, gate_evidence(folder, session))
+    return BeforeAfter(session, gate_evidence(folder, session))
 
 
 def _ended_early(record: RunRecord, folder: Folder, args: Namespace) -> int | None:
@@ -148,18 +148,18 @@ def _ended_early(record: RunRecord, folder: Folder, args: Namespace) -> int | No
 
 def _record(folder: Folder, changes: Changes | None, args: Namespace) -> int:
     now = present(Path(load_session(folder).checkout))
-    claim = Claim(tree_digest=now.tree, backend=now.backend, changes=changes)
+    claim = CloseRequest(tree_digest=now.tree, backend=now.backend, changes=changes)
 
     def events(known: tuple[Event, ...]) -> Iterable[Event]:
-        session = fold(known)
-        m = Measured(session, gate_evidence(folder, session))
+        session = replay(known)
+        m = BeforeAfter(session, gate_evidence(folder, session))
         rows = core.regression_rows(session, m)
         bare = ValidationRecorded(
             rows=core.table(m),
             matrix=core.matrix_record(m, changes),
             runs=tuple(x.run.id for x in _runs(m)),
         )
-        future = fold([*known, *rows, bare])
+        future = replay([*known, *rows, bare])
         gate = judge(future, gate_evidence(folder, session), claim)
         return [*rows, ValidationRecorded(rows=bare.rows, matrix=bare.matrix, runs=bare.runs, gate=gate.to_json())]
 
@@ -182,7 +182,7 @@ def _record(folder: Folder, changes: Changes | None, args: Namespace) -> int:
     return int(Exit.NO if failing else Exit.YES)
 
 
-def _runs(m: Measured) -> list[Any]:
+def _runs(m: BeforeAfter) -> list[Any]:
     """The runs that the table speaks of: all on the tree of the newest."""
     named = [*m.all_named(POST_FIX, members_only=True), *m.all_named(POST_FIX_MATRIX, members_only=False)]
     tree = m.after[-1].tree if m.after else None

@@ -5,10 +5,12 @@ Absent knowledge is None, never a guess. Keys of the JSON forms are stable: add,
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass, field
+import typing
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
+
+from debug_spyre.vocabulary.codec import from_json, to_json
 
 
 class Kind(StrEnum):
@@ -187,123 +189,25 @@ class Triage:
     trend: dict[str, Any] | None = field(default=None)
 
 
-def json_number(value: float | None) -> float | str | None:
-    """JSON has no NaN or infinity: they are the strings "nan", "inf", "-inf"."""
-    if value is None:
-        return None
-    if math.isnan(value):
-        return "nan"
-    if value in (float("inf"), float("-inf")):
-        return "inf" if value > 0 else "-inf"
-    return value
-
-
-def number_from_json(value: float | str | None) -> float | None:
-    """Inverse of json_number."""
-    return None if value is None else float(value)
-
-
 def failure_to_json(failure: Failure) -> dict[str, Any]:
     """The form of contracts.md, plus rule and pattern."""
-    data = asdict(failure)
-    data["tags"] = list(failure.tags)
-    data["max_abs"] = json_number(failure.max_abs)
-    data["max_rel"] = json_number(failure.max_rel)
-    return data
-
-
-def failure_from_json(data: dict[str, Any]) -> Failure:
-    """Inverse of failure_to_json; unknown keys are ignored.
-
-    Raises:
-        KeyError, ValueError: a needed key is missing or a word is not one of ours.
-    """
-    known: dict[str, Any] = {name: data.get(name) for name in Failure.__slots__ if name in data}
-    known["kind"] = Kind(data["kind"])
-    known["stage"] = Stage(data["stage"]) if data.get("stage") else None
-    known["severity"] = Severity(data["severity"]) if data.get("severity") else None
-    known["tags"] = tuple(data.get("tags") or ())
-    known["max_abs"] = number_from_json(data.get("max_abs"))
-    known["max_rel"] = number_from_json(data.get("max_rel"))
-    return Failure(**known)
+    return typing.cast("dict[str, Any]", to_json(failure))
 
 
 def fallback_to_json(fallback: Fallback) -> dict[str, Any]:
     """The form of contracts.md."""
-    return {
-        "op": fallback.op,
-        "file": fallback.file,
-        "line": fallback.line,
-        "nodeids": list(fallback.nodeids),
-        "accepted": fallback.accepted,
-    }
-
-
-def fallback_from_json(data: dict[str, Any]) -> Fallback:
-    """Inverse of fallback_to_json."""
-    return Fallback(
-        op=data["op"],
-        file=data.get("file"),
-        line=data.get("line"),
-        nodeids=tuple(data.get("nodeids") or ()),
-        accepted=data.get("accepted"),
-    )
+    return typing.cast("dict[str, Any]", to_json(fallback))
 
 
 def evidence_to_json(evidence: Evidence) -> dict[str, Any]:
     """The whole evidence of a run as kept in its folder (`evidence.json`)."""
-    return {
-        "schema": 1,
-        "sources": list(evidence.sources),
-        "counts": asdict(evidence.counts) if evidence.counts else None,
-        "complete": evidence.complete,
-        "collected": evidence.collected,
-        "selected": list(evidence.selected),
-        "signal": evidence.signal,
-        "failures": [failure_to_json(f) for f in evidence.failures],
-        "fallbacks": [fallback_to_json(f) for f in evidence.fallbacks],
-        "tests": [
-            {
-                "nodeid": t.nodeid,
-                "outcome": t.outcome.value,
-                "seconds": t.seconds,
-                "compile_mode": t.compile_mode,
-                "fallbacks": list(t.fallbacks),
-            }
-            for t in evidence.tests
-        ],
-        "unrecognised": [asdict(u) for u in evidence.unrecognised],
-        "warnings": list(evidence.warnings),
-    }
+    return {"schema": 1, **to_json(evidence)}
 
 
 def evidence_from_json(data: dict[str, Any]) -> Evidence:
     """Inverse of evidence_to_json; unknown keys are ignored.
 
     Raises:
-        KeyError, ValueError: a needed key is missing or a word is not one of ours.
+        FormError: a needed key is missing, or a word is not one of ours.
     """
-    return Evidence(
-        sources=tuple(data["sources"]),
-        counts=Counts(**data["counts"]) if data.get("counts") else None,
-        complete=bool(data["complete"]),
-        collected=data.get("collected"),
-        selected=tuple(data.get("selected") or ()),
-        signal=data.get("signal"),
-        failures=tuple(failure_from_json(f) for f in data.get("failures") or ()),
-        fallbacks=tuple(fallback_from_json(f) for f in data.get("fallbacks") or ()),
-        tests=tuple(
-            TestRecord(
-                nodeid=t["nodeid"],
-                outcome=Outcome(t["outcome"]),
-                seconds=t.get("seconds"),
-                compile_mode=t.get("compile_mode"),
-                fallbacks=tuple(t.get("fallbacks") or ()),
-            )
-            for t in data.get("tests") or ()
-        ),
-        unrecognised=tuple(
-            Unrecognised(u.get("source"), u.get("line"), u["text"]) for u in data.get("unrecognised") or ()
-        ),
-        warnings=tuple(data.get("warnings") or ()),
-    )
+    return from_json(Evidence, data)

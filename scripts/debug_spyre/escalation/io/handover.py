@@ -11,8 +11,9 @@ from debug_spyre.escalation.io.bundle import Entry, tail_of
 from debug_spyre.escalation.issue import Issue, build_issue
 from debug_spyre.escalation.readiness import failing_run, revision
 from debug_spyre.host.templates import templates_folder
+from debug_spyre.session.events import ReportMade
 from debug_spyre.session.io.workspace import Folder
-from debug_spyre.session.state import Report, Session
+from debug_spyre.session.state import Session
 from debug_spyre.surface.index import Index
 from debug_spyre.surface.io.package_files import find_package, load_surface, read_table
 from debug_spyre.surface.names import parse
@@ -55,12 +56,12 @@ def write_issue(issue: Issue) -> str:
     return environment.get_template("issue.md.j2").render(issue=issue)
 
 
-def last_report(session: Session, verb: str) -> Report | None:
+def last_report(session: Session, verb: str) -> ReportMade | None:
     """The newest report of that verb."""
     return next((r for r in reversed(session.reports) if r.verb == verb), None)
 
 
-def _repro(folder: Folder, report: Report | None) -> tuple[str, str] | None:
+def _repro(folder: Folder, report: ReportMade | None) -> tuple[str, str] | None:
     names = [str(report.data["script"])] if report and report.data.get("script") else []
     for name in [*names, *SCRIPTS]:
         path = folder.path / name
@@ -69,7 +70,7 @@ def _repro(folder: Folder, report: Report | None) -> tuple[str, str] | None:
     return None
 
 
-def _verification(report: Report | None) -> Mapping[str, Any] | None:
+def _verification(report: ReportMade | None) -> Mapping[str, Any] | None:
     if report is None:
         return None
     return {"stamp": report.data.get("stamp", "UNVERIFIED"), "text": " ".join(report.lines)}
@@ -94,7 +95,9 @@ def _op_verdicts(session: Session, evidence: Mapping[str, Evidence]) -> tuple[st
     return tuple(lines[:MOST_OP_LINES])
 
 
-def _entries(folder: Folder, session: Session, evidence: Mapping[str, Evidence], report: Report | None) -> list[Entry]:
+def _entries(
+    folder: Folder, session: Session, evidence: Mapping[str, Evidence], report: ReportMade | None
+) -> list[Entry]:
     found = failing_run(session, evidence)
     entries = [
         Entry("environment.json", text=_environment(session), must=True),

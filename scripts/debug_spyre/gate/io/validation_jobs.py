@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_spyre.gate.before_after import Measure, Measured
+from debug_spyre.gate.before_after import BeforeAfter, Measure
 from debug_spyre.gate.validation import Present, Step
 from debug_spyre.host.fingerprint import backend_fingerprint
 from debug_spyre.host.interpreter import choose
@@ -45,12 +45,12 @@ def gate_evidence(folder: Folder, session: Session) -> dict[str, Evidence]:
 def running(folder: Folder) -> RunFolder | None:
     """The run of a validation that is under way, if any."""
     for run in run_folders_of(folder.path):
-        if run.is_minded() and run.job().name in {POST_FIX, POST_FIX_MATRIX}:
+        if run.has_live_supervisor() and run.job().name in {POST_FIX, POST_FIX_MATRIX}:
             return run
     return None
 
 
-def job_for(step: Step, m: Measured, folder: Folder, limits: Limits) -> JobSpec:
+def job_for(step: Step, m: BeforeAfter, folder: Folder, limits: Limits) -> JobSpec:
     """The run of this step: the words and the environment of its counterpart before the fix.
 
     Raises:
@@ -78,7 +78,7 @@ def job_for(step: Step, m: Measured, folder: Folder, limits: Limits) -> JobSpec:
     )
 
 
-def _as_before(step: Step, m: Measured) -> tuple[tuple[str, ...], dict[str, str]]:
+def _as_before(step: Step, m: BeforeAfter) -> tuple[tuple[str, ...], dict[str, str]]:
     members = tuple(x.nodeid for x in m.session.members)
     before = m.before_members if step.name == POST_FIX else m.before_matrix
     env = {k: v for k, v in before.run.env.items() if k != "PYTHONPATH"} if before else {}
@@ -96,7 +96,7 @@ def _as_before(step: Step, m: Measured) -> tuple[tuple[str, ...], dict[str, str]
     return words, env
 
 
-def _known(m: Measured) -> tuple[str, ...]:
+def _known(m: BeforeAfter) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for measure in (*m.before, *m.after):
         if isinstance(measure, Measure) and measure.sight is not None:

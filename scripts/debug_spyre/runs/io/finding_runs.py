@@ -79,7 +79,7 @@ def find_run(run: str | None, *, session: str | None = None) -> tuple[RunFolder,
         found = [f for f in run_folders_of(place.folder.path) if f.job_file.is_file()]
         wanted = [f for f in found if run in (None, f.id, f.id[1:])]
         if wanted:
-            live = [f for f in wanted if f.is_minded()]
+            live = [f for f in wanted if f.has_live_supervisor()]
             return (live or wanted)[-1], place
     raise UsageError(
         f"there is no run {run}" if run else "there is no run here yet",

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from debug_spyre.host.best_effort import kept_going
-from debug_spyre.host.files import PRIVATE, write_atomically
+from debug_spyre.host.files import PRIVATE, read_ends, write_atomically
 from debug_spyre.runs import pytest_words
 from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.records import counts_of
@@ -23,10 +23,12 @@ from debug_spyre.runs.outcome import End, judge
 from debug_spyre.runs.scope import scope_of
 from debug_spyre.session.events import ReportMade, RunFinished, RunStarted, SessionOpened
 from debug_spyre.session.io.workspace import Folder
-from debug_spyre.triage.io.ffdc_reports import keep_reports
+from debug_spyre.triage.ffdc import Report
+from debug_spyre.triage.io.ffdc_reports import keep_reports, reports_of
 from debug_spyre.vocabulary.evidence import Evidence, evidence_to_json
 from debug_spyre.vocabulary.words import RunStatus
 
+EDGE_BYTES = 4096
 SESSION_TENSORS = 1024 * 1024 * 1024
 
 
@@ -69,15 +71,17 @@ def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
     """The run's evidence, its kept tensors compared; written to evidence.json."""
     output = job.output_path
     evidence: Evidence | None = None
+    reports: tuple[Report, ...] = ()
+    with kept_going("the first-failure reports could not be kept", notes):
+        reports = reports_of(run.results)
+        keep_reports(reports, run.path)
     with kept_going("the evidence could not be read", notes):
         from debug_spyre.triage.io.logs_reader import read_run
 
         results = run.results if run.results.exists() else None
-        evidence = read_run(results, output, checkout=job.checkout)
+        evidence = read_run(results, output, checkout=job.checkout, reports=reports)
     if evidence is None:
         return None
-    with kept_going("the first-failure reports could not be kept", notes):
-        keep_reports(run.results)
     with kept_going("the kept tensors could not be compared", notes):
         from debug_spyre.numerics.io.kept_tensors import compare_kept
 
@@ -103,13 +107,14 @@ def settle(
     events = folder.journal.read().events
     changed = seen.changed and not is_declared(job, events, started)
     notes += changes_before(events, started, job)
+    head, tail, _ = read_ends(job.output_path, head=EDGE_BYTES, tail=EDGE_BYTES)
     ending = judge(
         end,
         evidence,
         is_pytest=job.pytest_args is not None,
         changed=changed,
-        head=_head(job.output_path),
-        tail=_tail(job.output_path),
+        head=head.decode("utf-8", "replace"),
+        tail=tail.decode("utf-8", "replace"),
         has_results=run.results.exists() and run.results.stat().st_size > 0,
     )
     if seen.changed:
@@ -177,20 +182,6 @@ def _tells(job: rf.Job, evidence: Evidence | None) -> bool:
 
 def _is_finished(events: Iterable[object], run: str) -> bool:
     return any(isinstance(event, RunFinished) and event.run == run for event in events)
-
-
-def _head(path: Path) -> str:
-    with suppress(OSError), path.open("rb") as stream:
-        return stream.read(4096).decode("utf-8", "replace")
-    return ""
-
-
-def _tail(path: Path) -> str:
-    with suppress(OSError), path.open("rb") as stream:
-        stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, stream.tell() - 4096))
-        return stream.read().decode("utf-8", "replace")
-    return ""
 
 
 def lost(run: RunFolder, job: rf.Job, started: RunStarted) -> None:

@@ -127,7 +127,7 @@ def request_stop(run: RunFolder) -> bool:
     """Ask the run's supervisor to end it; False where no supervisor lives."""
     for _ in range(100):  # a supervisor that is just being born has not said its name yet
         state = run.state()
-        if state.get("state") in {rf.FINISHED, rf.REFUSED} or not run.is_minded():
+        if state.get("state") in {rf.FINISHED, rf.REFUSED} or not run.has_live_supervisor():
             return False
         pid, start = state.get("supervisor"), state.get("start")
         if isinstance(pid, int) and isinstance(start, int) and is_same(pid, start):
@@ -139,7 +139,7 @@ def request_stop(run: RunFolder) -> bool:
 
 
 def _is_over(run: RunFolder) -> bool:
-    return run.state().get("state") in {rf.FINISHED, rf.REFUSED} or not run.is_minded()
+    return run.state().get("state") in {rf.FINISHED, rf.REFUSED} or not run.has_live_supervisor()
 
 
 def _ended(run: RunFolder) -> RunRecord:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from debug_spyre.card import holders
-from debug_spyre.card.lock import Claim, acquire
+from debug_spyre.card.lock import HolderInfo, acquire
 from debug_spyre.host import processes
 from debug_spyre.host.interpreter import choose, first_on_path
 from debug_spyre.runs.io.child import Redraw
@@ -43,7 +43,7 @@ def run_locked(words: Sequence[str], *, cards: Sequence[str], wait: float | None
             sys.stderr.write(f"debug-spyre: waiting for the card, held by {holder}\n")
         clean()
 
-    held = acquire(cards, wait=wait, claim=Claim(shlex.join(words)), blocked=blocked)
+    held = acquire(cards, wait=wait, claim=HolderInfo(shlex.join(words)), blocked=blocked)
     try:
         if not held.nested:
             now = holders.wait_until_free(cards, seconds=5.0 if wait is None else wait)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from debug_spyre.host.files import read_ends
 from debug_spyre.runs.io.progress_line import ResultsReader
 from debug_spyre.runs.io.run_folder import RunFolder
 from debug_spyre.runs.outcome import NO_PYTEST
@@ -131,7 +132,9 @@ def load_record(run: RunFolder) -> RunRecord:
     session = next((e.stem for e in events if isinstance(e, SessionOpened)), None)
     return RunRecord(
         id=run.id,
-        status=RunStatus(ended.status) if ended else (RunStatus.RUNNING if run.is_minded() else RunStatus.LOST),
+        status=RunStatus(ended.status)
+        if ended
+        else (RunStatus.RUNNING if run.has_live_supervisor() else RunStatus.LOST),
         exit=ended.exit if ended else None,
         seconds=ended.seconds if ended else _seconds_since(started),
         valid=ended.valid if ended else False,
@@ -160,13 +163,8 @@ def _tail(output: Path) -> tuple[str, ...]:
     """The last lines of an output; a line whose beginning is not at hand is left out, for it may be a secret's end."""
     from debug_spyre.vocabulary.masking import mask, secret_values
 
-    try:
-        with output.open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - TAIL_BYTES))
-            lines = stream.read().decode("utf-8", "replace").splitlines()
-    except OSError:
-        return ()
+    _, tail, size = read_ends(output, tail=TAIL_BYTES)
+    lines = tail.decode("utf-8", "replace").splitlines()
     whole = lines if size <= TAIL_BYTES else lines[1:]
     masked = mask("\n".join(line.rstrip() for line in whole), secret_values(os.environ))
     return tuple([line for line in masked.splitlines() if line][-TAIL_LINES:])

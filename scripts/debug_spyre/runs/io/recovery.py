@@ -26,7 +26,7 @@ def end_orphans(cards: Sequence[str]) -> list[Path]:
     ended = []
     for name, found in processes.run_folders(_on(cards)).items():
         run = RunFolder(Path(name))
-        if not run.path.is_dir() or run.is_minded():
+        if not run.path.is_dir() or run.has_live_supervisor():
             continue
         pids = {p.pid: p.start for p in found}
 
@@ -61,7 +61,7 @@ def recover(folder: Path) -> list[str]:
     """Record the runs of this folder whose supervisor died, after their survivors are ended; returns their ids."""
     marked = []
     for run, started in _unfinished(folder):
-        if run.is_minded():
+        if run.has_live_supervisor():
             continue
         _end_survivors(run)
         finish_run.lost(run, run.job(), started)

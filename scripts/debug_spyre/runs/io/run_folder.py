@@ -143,7 +143,7 @@ class RunFolder:
         with suppress(EnvironmentTroubleError):
             write_atomically(self.path / "state.json", json.dumps({"state": state, **facts}), mode=PRIVATE)
 
-    def is_minded(self) -> bool:
+    def has_live_supervisor(self) -> bool:
         """A supervisor (or the caller that is starting one) lives."""
         return is_held(self.job_file) is True
 

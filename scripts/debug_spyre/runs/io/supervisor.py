@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from debug_spyre.card import holders as card
-from debug_spyre.card.lock import Claim, Held, acquire
+from debug_spyre.card.lock import Held, HolderInfo, acquire
 from debug_spyre.host import best_effort, processes
 from debug_spyre.runs.io import finish_run, run_environment, test_overrides
 from debug_spyre.runs.io import run_folder as rf
@@ -26,7 +26,7 @@ from debug_spyre.runs.io.run_folder import RunFolder
 from debug_spyre.runs.outcome import End
 from debug_spyre.session.events import RunStarted
 from debug_spyre.session.io.workspace import Folder
-from debug_spyre.session.replay import fold
+from debug_spyre.session.replay import replay
 from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError, Exit
 from debug_spyre.vocabulary.words import RunStatus
 
@@ -115,7 +115,7 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
             clean()
 
     session = job.folder.name
-    me = Claim(_shown(job.argv), cwd=str(job.where), session=session, run=job.run)
+    me = HolderInfo(_shown(job.argv), cwd=str(job.where), session=session, run=job.run)
     held = acquire(cards, wait=job.wait, claim=me, blocked=blocked)
     try:
         if not held.nested and not trusting:
@@ -164,7 +164,7 @@ def _begin(job: rf.Job, provenance: run_environment.Provenance, who: dict[str, i
     def made(events: tuple[object, ...]) -> tuple[RunStarted, ...]:
         row = job.hypothesis
         if row is None and finish_run.is_session(events):
-            current = fold(events).in_progress  # type: ignore[arg-type]
+            current = replay(events).in_progress  # type: ignore[arg-type]
             row = current.number if current else None
         return (
             RunStarted(

@@ -14,7 +14,7 @@ from typing import Any
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.session.events import Event, SessionOpened
 from debug_spyre.session.io.journal import JOURNAL, Journal
-from debug_spyre.session.replay import NoSessionError, fold
+from debug_spyre.session.replay import NoSessionError, replay
 from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError, UsageError
 from debug_spyre.vocabulary.words import Status
@@ -118,7 +118,7 @@ def session_of(folder: Folder, events: Iterable[Event]) -> Session:
         BadInputError: they make none.
     """
     try:
-        return fold(events)
+        return replay(events)
     except NoSessionError as error:
         raise BadInputError(f"{folder.journal.path}: {error}", next="debug-spyre status --all") from error
 

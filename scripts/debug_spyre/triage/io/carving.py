@@ -10,10 +10,10 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from debug_spyre.queue.session_warnings import Concern, half_moved, in_both
+from debug_spyre.queue.session_warnings import SessionWarning, half_moved, in_both
 from debug_spyre.session.events import Event, MemberRemoved, SessionLinked
 from debug_spyre.session.io.workspace import Folder, first_event, load_session, session_folders
-from debug_spyre.session.replay import fold
+from debug_spyre.session.replay import replay
 from debug_spyre.session.state import Session
 from debug_spyre.triage.io.opening import Opening, open_session
 from debug_spyre.vocabulary.errors import BadInputError, RefusedError
@@ -43,7 +43,7 @@ def depart(origin: Folder, stem: str, nodeids: Sequence[str], *, reason: str) ->
     """
 
     def events(known: tuple[Event, ...]) -> Iterable[Event]:
-        session = fold(known)
+        session = replay(known)
         if (CARVED_OUT, stem) in session.links:
             return  # another call has just finished it
         gone = set(nodeids) - {m.nodeid for m in session.members}
@@ -55,7 +55,7 @@ def depart(origin: Folder, stem: str, nodeids: Sequence[str], *, reason: str) ->
     origin.journal.append_with(lambda known: tuple(events(known)))
 
 
-def half_moves(folder: Folder, session: Session) -> tuple[Concern, ...]:
+def half_moves(folder: Folder, session: Session) -> tuple[SessionWarning, ...]:
     """Moves out of this session, and the one that made it, that were cut off between the two journals."""
     pairs = [(session, other) for _, other in begun(folder, session)]
     if session.linked_from:

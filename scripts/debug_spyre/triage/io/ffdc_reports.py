@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from debug_spyre.host.compile_cache import compile_cache
@@ -38,11 +38,11 @@ def reports_of(results: Path) -> tuple[Report, ...]:
     return tuple(found)
 
 
-def keep_reports(results: Path) -> tuple[Path, ...]:
-    """Copies of the run's reports in its own folder (`ffdc/`): the compiler's cache is cleared by others."""
+def keep_reports(reports: Sequence[Report], folder: Path) -> tuple[Path, ...]:
+    """Copy the reports into the run's own folder (`ffdc/`): others clear the compiler's cache."""
     kept = []
-    for report in reports_of(results):
-        target = results.parent / "ffdc" / Path(report.path).name
+    for report in reports:
+        target = folder / "ffdc" / Path(report.path).name
         make_folder(target.parent)
         write_atomically(target, Path(report.path).read_bytes(), mode=PRIVATE)
         kept.append(target)

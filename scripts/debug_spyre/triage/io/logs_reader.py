@@ -14,8 +14,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from debug_spyre.triage.assemble import evidence_of
-from debug_spyre.triage.ffdc import as_evidence, joined, parse
-from debug_spyre.triage.io.ffdc_reports import reports_of
+from debug_spyre.triage.ffdc import Report, as_evidence, joined, parse
 from debug_spyre.triage.junit import Junit
 from debug_spyre.triage.lines import LONGEST, clean
 from debug_spyre.triage.merging import merge
@@ -40,8 +39,17 @@ def read_logs(paths: Sequence[Path], *, checkout: Path | None, rules: Sequence[R
     return _accept(merge(found), checkout)
 
 
-def read_run(results: Path | None, output: Path, *, checkout: Path | None, rules: Sequence[Rule] = RULES) -> Evidence:
+def read_run(
+    results: Path | None,
+    output: Path,
+    *,
+    checkout: Path | None,
+    reports: Sequence[Report] = (),
+    rules: Sequence[Rule] = RULES,
+) -> Evidence:
     """The evidence of a run of ours: its results file first, its output for what no results file can say.
+
+    `reports` are the first-failure reports of the run's processes (`reports_of`).
 
     Raises:
         BadInputError: neither can be read.
@@ -65,7 +73,7 @@ def read_run(results: Path | None, output: Path, *, checkout: Path | None, rules
     known = {(f.op, f.file, f.line) for f in evidence.fallbacks}
     fallbacks = (*evidence.fallbacks, *(f for f in text.fallbacks if _not_yet(f.op, f.line, known)))
     whole = replace(evidence, sources=sources, warnings=warnings, fallbacks=fallbacks, signal=text.signal)
-    return _accept(joined(whole, reports_of(results)), checkout)
+    return _accept(joined(whole, reports), checkout)
 
 
 def _not_yet(op: str, line: int | None, known: set[tuple[str, str | None, int | None]]) -> bool:
