@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from debug_spyre.page.overview import MOST_LINES, brief, overview
-from debug_spyre.queue.session_warnings import concerns, is_summary_stale, nothing_explains
+from debug_spyre.queue.session_warnings import is_summary_stale, nothing_explains, session_warnings
 from debug_spyre.session import events as ev
 from debug_spyre.session.replay import replay
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind
@@ -52,11 +52,11 @@ def seen(kind):
 
 
 def codes(session, evidence=None):
-    return [c.code for c in concerns(session, evidence or {})]
+    return [c.code for c in session_warnings(session, evidence or {})]
 
 
 def test_without_a_baseline_the_command_for_one_is_quoted_for_the_shell():
-    (concern,) = concerns(story(), {})
+    (concern,) = session_warnings(story(), {})
     assert concern.code == "no-baseline"
     assert """'tests/t.py::test_a[1-'"'"'quoted'"'"'-x=(2,3)]'""" in concern.next
 
@@ -106,7 +106,7 @@ def test_a_run_without_a_row_is_unattributed_unless_its_name_says_what_it_is():
         ev.RunStarted(run="r3", verb="repro", name=None, argv=(), output="r3.txt"),
     ]
     session = story(*baseline(), *plain)
-    found = [c for c in concerns(session, seen("mismatch")) if c.code == "unattributed"]
+    found = [c for c in session_warnings(session, seen("mismatch")) if c.code == "unattributed"]
     assert len(found) == 1
     assert "r2" in found[0].text
     assert "r3" not in found[0].text

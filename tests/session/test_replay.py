@@ -114,3 +114,21 @@ def test_every_kind_of_event_has_its_step():
     from debug_spyre.session.replay import _STEPS
 
     assert {*ev.KINDS.values(), ev.UnknownEvent} - set(_STEPS) == {ev.SessionOpened}
+
+
+def test_a_journal_that_an_earlier_version_wrote_replays_to_the_same_state():
+    lines = (Path(__file__).parent / "data/journal-before-the-rooms.jsonl").read_text(encoding="utf-8").splitlines()
+    session = replay([ev.from_line(line) for line in lines])
+    assert (session.status, session.last_seq, len(session.members)) == (Status.RESOLVED, 47, 12)
+    assert (len(session.runs), sum(r.failing for r in session.runs.values())) == (10, 26)
+    assert [(h.status.value, h.runs) for h in session.hypotheses] == [
+        ("ruled-out", ("r4",)),
+        ("ruled-out", ("r5",)),
+        ("inconclusive", ("r6",)),
+        ("ruled-out", ("r7",)),
+        ("confirmed", ("r7",)),
+        ("confirmed", ("r9", "r10")),
+    ]
+    assert session.validation.runs == ("r9", "r10")
+    assert session.closing.cause.startswith("The mean's cross-core reduction")
+    assert len(session.findings) == len(session.artifacts) == len(session.reports) == len(session.reverts) == 1

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from debug_spyre.examine.call import Call, Program, Tensor
+from debug_spyre.repro.extraction import prune
 from debug_spyre.repro.script import NOT_SHOWN, Fault, script
-from debug_spyre.repro.test_extract import prune
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 vllm = pytest.importorskip("vllm", reason="vLLM is not in this environment: make test-vllm builds it")

@@ -9,6 +9,7 @@ from pathlib import Path
 from debug_spyre.examine.call import Call, Program, Tensor
 from debug_spyre.host.interpreter import choose
 from debug_spyre.host.search_path import search_path
+from debug_spyre.repro.extraction import prune
 from debug_spyre.repro.io.first_look import REPEAT, FirstLook, Shown
 from debug_spyre.repro.io.proof import Proof, Prover
 from debug_spyre.repro.io.shrinking import Shrinking, Step
@@ -24,7 +25,6 @@ from debug_spyre.repro.script import (
     script,
     storage_script,
 )
-from debug_spyre.repro.test_extract import prune
 from debug_spyre.repro.writing import by_seed
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Failure

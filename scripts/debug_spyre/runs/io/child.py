@@ -14,7 +14,7 @@ from debug_spyre.card.lock import Held
 from debug_spyre.host import processes
 from debug_spyre.host.best_effort import kept_going
 from debug_spyre.host.interpreter import first_on_path
-from debug_spyre.runs.io import finish_run, test_overrides
+from debug_spyre.runs.io import finish_run, protections
 from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.progress_line import ResultsReader
 from debug_spyre.runs.io.pytest_command import child_path
@@ -68,7 +68,7 @@ class Child:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         output = os.open(self.output, flags, 0o600)
         descriptors = self.held.descriptors
-        if os.environ.get(test_overrides.NO_DESCRIPTOR):
+        if os.environ.get(protections.NO_DESCRIPTOR):
             descriptors = ()
         try:
             started = subprocess.Popen(

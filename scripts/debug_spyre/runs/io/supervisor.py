@@ -18,7 +18,7 @@ from pathlib import Path
 from debug_spyre.card import holders as card
 from debug_spyre.card.lock import Held, HolderInfo, acquire
 from debug_spyre.host import best_effort, processes
-from debug_spyre.runs.io import finish_run, run_environment, test_overrides
+from debug_spyre.runs.io import finish_run, protections, run_environment
 from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.child import Child, Redraw
 from debug_spyre.runs.io.recovery import end_orphans
@@ -69,7 +69,7 @@ def _supervise(run: RunFolder, redraw: Redraw) -> None:
         notes.append(f"orphans of the run may escape: no child subreaper here ({trouble})")
     try:
         cards = card.devices(job.cards)
-        notes += test_overrides.drop_unless_stand_in(cards)
+        notes += protections.drop_unless_stand_in(cards)
         provenance = run_environment.provenance_of(job)
         held = _take_card(run, job, cards, who, redraw)
         try:
@@ -93,7 +93,7 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
     Raises:
         CardBusyError: somebody has; the locks are let go.
     """
-    trusting = bool(os.environ.get(test_overrides.NO_HOLDER_CHECK))
+    trusting = bool(os.environ.get(protections.NO_HOLDER_CHECK))
 
     def clean() -> None:
         for owner in () if trusting else end_orphans(cards):
