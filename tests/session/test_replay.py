@@ -1,5 +1,7 @@
 """How facts become state."""
 
+from pathlib import Path
+
 import pytest
 
 from debug_spyre.session import events as ev
