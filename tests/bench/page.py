@@ -12,7 +12,7 @@ from pathlib import Path
 from debug_spyre.page.io import page
 
 HERE = Path(__file__).parent
-SCRIPTS = Path(page.__file__).parents[2]
+SCRIPTS = Path(page.__file__).parents[3]
 WHOLE = "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from debug_spyre.page.io import page; from debug_spyre.session.io.workspace import Folder; page.render(Folder(Path(sys.argv[2])))"
 
 

@@ -13,7 +13,7 @@ from debug_spyre.page.io import page
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.journal import Journal
 
-SCRIPTS = Path(page.__file__).parents[2]
+SCRIPTS = Path(page.__file__).parents[3]
 RENDER = "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from debug_spyre.page.io import page; from debug_spyre.session.io.workspace import Folder\n"
 FOREVER = RENDER + "f = Folder(Path(sys.argv[2]))\nwhile True: page.render(f); print('x', flush=True)"
 APPENDING = RENDER + (

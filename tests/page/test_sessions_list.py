@@ -123,7 +123,7 @@ def test_a_killed_write_leaves_a_name_that_is_swept(tmp_path):
         "files.os.replace = lambda *a: os.kill(os.getpid(), 9)\n"
         "files.write_atomically(Path(sys.argv[2]), 'text')"
     )
-    scripts = str(Path(page.__file__).parents[2])
+    scripts = str(Path(page.__file__).parents[3])
     assert subprocess.run([sys.executable, "-c", code, scripts, str(tmp_path / "a page")]).returncode == -9
     (left,) = tmp_path.iterdir()
     os.utime(left, (1, 1))

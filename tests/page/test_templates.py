@@ -11,7 +11,7 @@ import pytest
 
 from debug_spyre.page.io import page
 
-PACKAGE = Path(page.__file__).parents[1]
+PACKAGE = Path(page.__file__).parents[2]
 CODE = (
     "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from debug_spyre.page.io import page; from debug_spyre.session.io.workspace import Folder\n"
     "from debug_spyre.vocabulary.errors import DebugSpyreError\n"

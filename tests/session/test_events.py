@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from debug_spyre.session import events as ev
+from debug_spyre.vocabulary.codec import shape_of
 
 EXAMPLES = int(60 * float(os.environ.get("DEBUG_SPYRE_FUZZ", "1")))
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -68,12 +69,12 @@ def test_property_text_that_is_no_event_is_refused_and_never_crashes(text):
 @pytest.mark.parametrize("kind", ev.KINDS)
 def test_a_missing_or_mistyped_field_is_named(kind):
     cls = ev.KINDS[kind]
-    required = [n for n, (_, needed) in ev._shape(cls).items() if needed]
+    required = [n for n, (_, needed) in shape_of(cls).items() if needed]
     assert required, "every kind says something"
     base = {"v": 1, "seq": 1, "at": "2026-01-01T00:00:00Z", "by": "agent", "kind": kind}
     with pytest.raises(ev.EventFormatError, match=required[0]):
         ev.from_line(json.dumps(base))
-    wrong = base | {name: {"no": "field"} if ev._shape(cls)[name][0] is not dict else 3 for name in required}
+    wrong = base | {name: {"no": "field"} if shape_of(cls)[name][0] is not dict else 3 for name in required}
     with pytest.raises(ev.EventFormatError):
         ev.from_line(json.dumps(wrong))
 

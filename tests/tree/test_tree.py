@@ -334,7 +334,7 @@ def test_a_killed_revert_goes_on_and_keeps_the_whole_patch(repository, folder, m
         "setattr(owner, name, dies)\n"
         "tree_revert.revert(Path(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3]))\n"
     )
-    scripts = str(Path(tree_revert.__file__).parents[2])
+    scripts = str(Path(tree_revert.__file__).parents[3])
     ended = subprocess.run(
         [sys.executable, "-c", code, str(repository), json.dumps(tree), str(folder), moment],
         env={**os.environ, "PYTHONPATH": scripts},
