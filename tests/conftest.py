@@ -63,3 +63,11 @@ def open_session():
         return folder
 
     return opened
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Promises that were tried on the simulated card only are counted, never silently left out."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    count = sum("not proved on the real package" in str(report.longrepr) for report in skipped)
+    if count:
+        terminalreporter.write_line(f"NOT PROVED ON THE REAL PACKAGE: {count} tests (make real PY=INTERPRETER)")

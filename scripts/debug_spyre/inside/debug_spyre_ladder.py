@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from debug_spyre_kernels import keep_apart  # type: ignore[import-not-found]
 from torch.utils._python_dispatch import TorchDispatchMode
 
 OP_BY_OP, EAGER, AOT_EAGER = "op-by-op", "eager", "aot_eager"
@@ -45,6 +46,7 @@ def with_backend(backend: str) -> None:
 
 def pytest_configure() -> None:
     """Before anything of the target is imported."""
+    keep_apart()
     if RUNG in {EAGER, AOT_EAGER}:
         with_backend(RUNG)
 

@@ -10,6 +10,9 @@ from debug_spyre_calls import Copier, mapped, name_of, tensors_in  # type: ignor
 from debug_spyre_judging import difference  # type: ignore[import-not-found]
 from debug_spyre_tally import OWN, caller  # type: ignore[import-not-found]
 
+RANDOM = {"normal_", "uniform_", "random_", "bernoulli_"}
+CHANCES = ("p", "dropout_p", "dropout")
+SWITCHES = ("train", "training")
 BACKEND = {"aten", "prims", "prim", "spyre"}
 
 
@@ -44,6 +47,17 @@ def is_view(func: Any) -> bool:
     """Its results only look at its arguments."""
     returns = func._schema.returns
     return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+
+
+def is_random(func: Any, args: Any, kwargs: Any) -> bool:
+    """Two runs of this call differ. An op with a random part that this call switches off (dropout of 0) is no random call."""
+    name = func.overloadpacket.__name__
+    if torch.Tag.nondeterministic_seeded not in func.tags and name not in RANDOM:
+        return False
+    given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
+    values = {a.name: given.get(a.name, a.default_value) for a in func._schema.arguments}
+    never = any(values.get(chance) == 0 for chance in CHANCES if not isinstance(values.get(chance), torch.Tensor))
+    return not (never or any(values.get(switch) is False for switch in SWITCHES))
 
 
 def cloned(value: Any) -> Any:

@@ -20,11 +20,13 @@ import torch
 from debug_spyre_calls import Copier, is_device, mapped, name_of, run_folder, save_suspect, tensors_in, write_json  # type: ignore[import-not-found]
 from debug_spyre_flight import Flight  # type: ignore[import-not-found]
 from debug_spyre_judging import Difference, difference, pattern_of, tolerance  # type: ignore[import-not-found]
+from debug_spyre_kernels import keep_apart  # type: ignore[import-not-found]
 from debug_spyre_running import (  # type: ignore[import-not-found]
     cloned,
     golden_errors,
     has_own_kernel,
     is_named,
+    is_random,
     is_view,
     kernel_of_code,
     repeated,
@@ -117,7 +119,7 @@ class Shadow(TorchDispatchMode):
             return "its contents are undefined"
         if name in READS:
             return "a read of one value"
-        if torch.Tag.nondeterministic_seeded in func.tags or name in {"normal_", "uniform_", "random_", "bernoulli_"}:
+        if is_random(func, *given):
             return "random"
         if is_view(func):
             return "a view"
@@ -225,6 +227,7 @@ _SHADOW: Shadow | None = None
 def _shadow() -> Shadow:
     global _SHADOW  # noqa: PLW0603  one mode a process
     if _SHADOW is None:
+        keep_apart()
         _SHADOW = Shadow(run_folder(), json.loads(os.environ.get("DEBUG_SPYRE_SHADOW") or "{}"))
     return _SHADOW
 

@@ -14,6 +14,7 @@ from debug_spyre.vocabulary.errors import EnvironmentTroubleError, UsageError
 from debug_spyre.vocabulary.words import BASELINE
 
 RECORDER = "debug_spyre_recorder"
+TORCH_FIRST = "debug_spyre_torch"
 INSIDE = Path(__file__).resolve().parents[2] / "inside"
 VERBOSE = {"TORCH_SENDNN_LOG": "INFO", "DT_DEEPRT_VERBOSE": "1", "DTLOG_LEVEL": "info"}
 ERAS = ("ops/fallbacks.py", "fallbacks.py")  # newest first
@@ -42,7 +43,7 @@ def pytest_command(
     check_environment(overrides)
     chosen = interpreter or choose(checkout)
     words = [*chosen.words, "-m", "pytest"]
-    for plugin in (RECORDER, *plugins):
+    for plugin in (RECORDER, *((TORCH_FIRST,) if fallback_as_error else ()), *plugins):
         words += ["-p", plugin]
     if fallback_as_error:
         words += ["-W", f"error::{fallback_class(chosen)}"]
