@@ -140,3 +140,21 @@ def test_starting_up_imports_neither_torch_nor_the_backend():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+FLOWS = dict(re.findall(r"^### (\w+)\n\n((?:.+\n?)+)", PAGE, re.MULTILINE))
+
+
+def test_the_page_tells_the_main_flows():
+    assert {"run", "triage", "close", "shadow", "repro"} <= set(FLOWS)
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_each_step_of_a_flow_is_a_module_that_an_earlier_step_imports(flow):
+    steps = [step for step in re.findall(r"`([\w.]+)`", FLOWS[flow]) if step in NAMES or "." in step]
+    assert steps[0] == "cli"
+    reached = {"cli"} | {name for name in NAMES if name.startswith("verbs.")}  # verbs are loaded by name
+    for step in steps:
+        assert step in NAMES, f"{flow}: there is no module {step}"
+        assert step in reached or step == "worker", f"{flow}: no earlier step imports {step}"
+        reached |= own_imports(PACKAGE / (step.replace(".", "/") + ".py"))
