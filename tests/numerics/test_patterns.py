@@ -107,3 +107,42 @@ def test_integers_are_compared_exactly_beyond_what_floats_hold():
     one = Values("int64", np.array([[2**62, 5], [7, 2**53 + 1]]))
     two = Values("int64", np.array([[2**62 + 1, 5], [7, 2**53]]))
     assert compare(one, two).measured.mismatched == 2
+
+
+@pytest.mark.parametrize("rtol", [0.1, 0.3])
+def test_a_loose_tolerance_does_not_hide_what_is_wrong_with_most_values(rtol):
+    good = np.abs(reference()) * 0.2 + 0.05
+    bad = good.copy()
+    bad[:, 8:] *= 1.9
+    found = compare(halves(bad), halves(good), rtol=rtol, atol=0.3)
+    assert 0 < found.measured.mismatched < 0.2 * found.measured.total  # the test itself sees only the largest
+    assert found.verdict == "structural"
+    assert any(p.factor and 1.8 < p.factor < 2.0 for p in found.patterns), found.patterns
+    assert "float16's own" in found.judgement.reason
+
+
+def test_a_loose_tolerance_finds_no_pattern_in_plain_noise():
+    rng = np.random.default_rng(3)
+    good = reference()
+    noise = rng.standard_normal(good.shape) * 0.11
+    found = compare(halves(good + noise), halves(good), rtol=0.0, atol=0.3)
+    assert found.measured.mismatched
+    assert found.patterns == ()
+
+
+def test_zeros_that_are_right_by_chance_do_not_look_like_a_second_fault():
+    good = reference((512, 256))
+    good[np.random.default_rng(1).random(good.shape) < 0.002] = 0
+    bad = good.copy()
+    bad[:, 15:] = 0
+    text = compare(halves(bad), halves(good)).patterns[0].text
+    assert "exactly zero (123,392 of 123,392 have that value" in text
+
+
+def test_errors_larger_than_the_values_are_never_called_accumulation():
+    rng = np.random.default_rng(5)
+    good = reference((64, 1024))
+    bad = good * (1 + 0.03 * rng.standard_normal(good.shape))
+    places = rng.random(good.shape) < 0.06
+    bad[places] += 3 * rng.standard_normal(int(places.sum()))
+    assert compare(halves(bad), halves(good)).verdict != "accumulation"

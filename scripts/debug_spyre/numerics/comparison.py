@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from debug_spyre.numerics.formats import Values
+from debug_spyre.numerics.formats import Format, Values
 from debug_spyre.numerics.measure import Measured, measure
-from debug_spyre.numerics.pattern import Pattern
+from debug_spyre.numerics.pattern import Pattern, number
 from debug_spyre.numerics.pattern_search import patterns_in
 from debug_spyre.numerics.picture import picture
 from debug_spyre.numerics.verdict import Judgement, Verdict, golden_figures, judge
 from debug_spyre.vocabulary.codec import to_json
+
+LOOSE = 4.0  # a tolerance above so many times the format's own may hide a pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +81,35 @@ def compare(
     patterns = patterns_in(a, e, measured, form, names) if search and measured.mismatched else ()
     figures = golden_figures(a, e, golden, form) if golden is not None else None
     judgement = judge(measured, patterns, form, figures)
+    if search and measured.mismatched and not patterns:
+        beyond = _beyond_the_format(a, e, measured, form, names)
+        if beyond is not None:
+            patterns, judgement = beyond
     drawn = None
     if draw and measured.mismatched:
         drawn = picture(measured.bad.reshape(a.array.shape), patterns, names)
     return Comparison(judgement, a.array.shape, a.dtype, measured, patterns, figures, drawn)
+
+
+def _beyond_the_format(
+    a: Values, e: Values, measured: Measured, form: Format, names: tuple[str, ...]
+) -> tuple[tuple[Pattern, ...], Judgement] | None:
+    """The pattern that a loose tolerance hides: what exceeds the format's own tolerance, where that is much more.
+
+    A test that allows 0.3 sees only the largest of values that are all twice too big, and these look scattered.
+    """
+    if measured.rtol <= LOOSE * form.rtol and measured.atol <= LOOSE * form.atol:
+        return None
+    strict = measure(a, e, rtol=form.rtol, atol=form.atol)
+    if strict.mismatched < 2 * measured.mismatched:
+        return None
+    patterns = patterns_in(a, e, strict, form, names)
+    found = judge(strict, patterns, form, None)
+    if found.verdict is not Verdict.STRUCTURAL or not patterns:
+        return None
+    share = f"{measured.mismatched:,} of {measured.total:,} elements are off by the tolerance given"
+    own = f"{strict.mismatched:,} by {form.name}'s own (rtol {number(form.rtol)}, atol {number(form.atol)})"
+    return patterns, Judgement(Verdict.STRUCTURAL, f"{share}, {own}, in a pattern that chance does not make")
 
 
 def _plain(values: Values) -> Values:

@@ -57,7 +57,7 @@ def patterns_of(region: Region | None, what: tuple[Relation, ...], names: tuple[
             "axis": main, "period": span.period, "phase": span.phase, "start": span.start, "stop": span.stop,
             "width": span.width if span.period else None, "region": tuple(_span_json(k, s) for k, s in region.spans.items()),
         }  # fmt: skip
-        text = f"{place_of(region, names)}: {meaning} ({_support(region)})"
+        text = f"{place_of(region, names)}: {meaning} ({_support(region, what)})"
         chance = as_probability(region.log_chance)
         found.append(Pattern(span.kind, region.inside, region.size, chance, text, **where))
     for relation in what:
@@ -91,8 +91,12 @@ def _span_json(axis: int | None, span: Span) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _support(region: Region) -> str:
+def _support(region: Region, what: tuple[Relation, ...]) -> str:
+    """How many elements of the region are wrong. Where all have one value, those that are right by chance are told."""
     text = f"{region.inside:,} of {region.size:,}"
+    alike = next((relation.alike for relation in what if relation.alike is not None), None)
+    if alike is not None and alike > region.inside:
+        text = f"{alike:,} of {region.size:,} have that value, {region.inside:,} of them far from the reference"
     return f"{text}; elsewhere {region.outside:,} of {region.rest:,}" if region.rest else text
 
 

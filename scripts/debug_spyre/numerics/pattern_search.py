@@ -6,6 +6,8 @@ scatter and outliers show none.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from debug_spyre.numerics.formats import Array, Format, Values
@@ -145,6 +147,9 @@ class _Look:
         wrong = self._wrong(region)
         classed = region is not None or self.count >= NEARLY_ALL * self.bad.size
         simple = ((_class_of(wrong) or constant(wrong)) if classed else None) or scale_or_offset(wrong)
+        if simple and simple.kind in {"zeros", "constant"} and region is not None:
+            alike = int(np.count_nonzero(part(self.a, region) == simple.factor))
+            return (replace(simple, alike=alike),)
         if simple:
             return (simple,)
         moved = self._moved(region)

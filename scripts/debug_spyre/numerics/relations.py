@@ -48,6 +48,7 @@ class Relation:
     source: int | None = None
     block: int | None = None
     wraps: bool = False
+    alike: int | None = None  # elements of the region with this one value, right ones included
 
     @property
     def share(self) -> float:

@@ -108,7 +108,7 @@ def _by_size(m: Measured, share: str, form: Format) -> Judgement:
         if relative <= 16 * form.step:
             return Judgement(Verdict.ACCUMULATION, f"{share} by {number(relative)} of the value, a few roundings")
         return Judgement(Verdict.INCONCLUSIVE, f"{share} by {number(relative)} of the value; too few elements to tell")
-    if gross >= FEW * m.total and m.typical_rel < LARGE / 2:
+    if gross >= FEW * m.total and m.typical_rel < LARGE / 2 and worst < WILD:
         return Judgement(
             Verdict.ACCUMULATION,
             f"{share}, half of them by less than {number(m.typical_rel)} of their value; no pattern",
