@@ -132,14 +132,14 @@ def test_upgrading_keeps_logs_and_removes_what_an_older_version_had(target):
     log.parent.mkdir(parents=True)
     log.write_text("precious\n")
     manifest = json.loads((skill / ".installed.json").read_text())
-    (skill / "scripts/debug_spyre/core/gone.py").write_text("old\n")
-    manifest["files"]["scripts/debug_spyre/core/gone.py"] = "0" * 64
+    (skill / "scripts/debug_spyre/session/gone.py").write_text("old\n")
+    manifest["files"]["scripts/debug_spyre/session/gone.py"] = "0" * 64
     (skill / ".installed.json").write_text(json.dumps(manifest))
     (skill / "notes-of-mine.md").write_text("mine")
     answer = ok(install(cwd=target))
     assert "1 files of an older version removed" in answer
     assert log.read_text() == "precious\n"
-    assert not (skill / "scripts/debug_spyre/core/gone.py").exists()
+    assert not (skill / "scripts/debug_spyre/session/gone.py").exists()
     assert (skill / "notes-of-mine.md").read_text() == "mine"
 
 
