@@ -221,7 +221,7 @@ class MemberRemoved(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeChosen(Event):
-    """The member that serves as the cheap oracle."""
+    """The member to use as quick check."""
 
     kind = "probe_chosen"
     nodeid: str

@@ -9,7 +9,7 @@ from debug_spyre.vocabulary.evidence import TestRecord
 
 
 def choose_probe(nodeids: Sequence[str], tests: Sequence[TestRecord]) -> str | None:
-    """The cheap oracle of these failing tests."""
+    """The failing test to use as quick check: the narrowest."""
     if not nodeids:
         return None
     seconds = {t.nodeid: t.seconds for t in tests if t.seconds is not None}

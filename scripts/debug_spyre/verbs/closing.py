@@ -30,15 +30,15 @@ WIDTH = 110
 
 def _close_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("status", choices=(Status.RESOLVED.value, Status.BLOCKED.value))
-    parser.add_argument("--cause", metavar="TEXT", help="retrospective: what it turned out to be")
-    parser.add_argument("--wasted", metavar="TEXT", help="retrospective: what was wasted effort")
-    parser.add_argument("--signal", metavar="TEXT", help="retrospective: which signal would have pointed there")
+    parser.add_argument("--cause", metavar="TEXT", help="retrospective: what the cause was")
+    parser.add_argument("--wasted", metavar="TEXT", help="retrospective: which effort was wasted")
+    parser.add_argument("--signal", metavar="TEXT", help="retrospective: which signal pointed to the cause")
     parser.add_argument(
-        "--next", dest="next_action", metavar="TEXT", help="blocked: what a person must decide, or the next tier"
+        "--next", dest="next_action", metavar="TEXT", help="blocked: what a person must decide, or what to try next"
     )
-    parser.add_argument("--patch-approved", metavar="REASON", help="a person lets the patch stay in the tree")
+    parser.add_argument("--patch-approved", metavar="REASON", help="a person approves that the patch stays in the tree")
     parser.add_argument(
-        "--workaround", action="store_true", help="resolved by a workaround here; the bug is still escalated"
+        "--workaround", action="store_true", help="the fix is a work-around; the bug in torch-spyre is still escalated"
     )
     parser.add_argument(
         "--override",
@@ -48,7 +48,7 @@ def _close_arguments(parser: ArgumentParser) -> None:
         metavar=("CODE", "REASON"),
         help="a person sets a condition aside",
     )
-    parser.add_argument("--check", action="store_true", help="only say what the gate says, all conditions")
+    parser.add_argument("--check", action="store_true", help="only show all conditions of the gate; close nothing")
     add_session_argument(parser)
 
 
@@ -193,7 +193,7 @@ def _says_all(gate: Gate, wanted: Status) -> list[str]:
 
 
 def _reopen_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("reason", help="why it is investigated again")
+    parser.add_argument("reason", help="why the session is investigated again")
     add_session_argument(parser)
 
 

@@ -23,14 +23,18 @@ if TYPE_CHECKING:
 
 
 def _add(parser: ArgumentParser) -> None:
-    parser.add_argument("actual", metavar="A", help="what the device gave: FILE or FILE:KEY (.safetensors .npy .pt)")
-    parser.add_argument("expected", metavar="B", help="the reference")
-    parser.add_argument("--rtol", type=float, metavar="R", help="relative tolerance (default: torch's for the type)")
+    parser.add_argument("actual", metavar="A", help="the device's result: FILE or FILE:KEY (.safetensors .npy .pt)")
+    parser.add_argument("expected", metavar="B", help="the reference result")
+    parser.add_argument("--rtol", type=float, metavar="R", help="relative tolerance (default: torch's for the dtype)")
     parser.add_argument("--atol", type=float, metavar="A", help="absolute tolerance")
-    parser.add_argument("--golden", metavar="FILE", help="float64 result from the same inputs: the three-way verdict")
-    parser.add_argument("--layout", metavar="NAMES", help="axes by name, comma-separated; NAME=SIZE splits an axis")
-    parser.add_argument("--picture", metavar="FILE.svg", type=Path, help="write a map of the wrong elements")
-    parser.add_argument("--log", action="store_true", help="keep the answer and its map in the session's log")
+    parser.add_argument(
+        "--golden", metavar="FILE", help="float64 result of the same inputs, to judge device and reference against"
+    )
+    parser.add_argument(
+        "--layout", metavar="NAMES", help="names of the axes, comma-separated; NAME=SIZE splits an axis"
+    )
+    parser.add_argument("--picture", metavar="FILE.svg", type=Path, help="write a picture of the wrong elements")
+    parser.add_argument("--log", action="store_true", help="keep the answer and its picture in the session's log")
     add_session_argument(parser)
 
 

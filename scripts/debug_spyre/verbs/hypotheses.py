@@ -21,32 +21,34 @@ from debug_spyre.vocabulary.words import VERDICTS
 
 def _arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=type(parser))
-    add = actions.add_parser("add", help="queue a row before anything is tested")
-    add.add_argument("text", help="the hypothesis or fix, one sentence")
+    add = actions.add_parser("add", help="queue a hypothesis before it is tested")
+    add.add_argument("text", help="the hypothesis or fix, in one sentence")
     add.add_argument("--test", required=True, metavar="COMMAND", help="how to test it")
     add.add_argument("--class", dest="test_class", choices=queue_rules.TEST_CLASSES, default="probe")
-    add.add_argument("--cost", type=float, metavar="S", help="what the test takes, in seconds")
+    add.add_argument("--cost", type=float, metavar="S", help="how long the test takes, in seconds")
     add.add_argument("--confidence", choices=queue_rules.CONFIDENCES, default="medium")
-    add.add_argument("--reason", metavar="TEXT", help="what in the evidence makes it plausible")
-    seed = actions.add_parser("seed", help="the starter set, as far as the evidence supports it")
-    seed.add_argument("--dry-run", action="store_true", help="show it, queue nothing")
-    start = actions.add_parser("start", help="a row in progress, with the command that is about to run")
-    start.add_argument("number", nargs="?", type=int, metavar="N", help="the row (default: the first in rank)")
-    start.add_argument("--command", metavar="COMMAND", help="what is about to run (default: the row's test)")
-    conclude = actions.add_parser("conclude", help="the verdict: one sentence, at most ten lines of evidence")
+    add.add_argument("--reason", metavar="TEXT", help="the evidence that makes it plausible")
+    seed = actions.add_parser("seed", help="propose the hypotheses that the evidence supports")
+    seed.add_argument("--dry-run", action="store_true", help="show the proposals; queue nothing")
+    start = actions.add_parser("start", help="start a hypothesis; the command is recorded before it runs")
+    start.add_argument("number", nargs="?", type=int, metavar="N", help="the hypothesis (default: the first in order)")
+    start.add_argument(
+        "--command", metavar="COMMAND", help="the command about to run (default: the test of the hypothesis)"
+    )
+    conclude = actions.add_parser("conclude", help="record the verdict: one sentence, at most ten lines of evidence")
     conclude.add_argument("number", type=int, metavar="N")
     conclude.add_argument("verdict", choices=[v.value for v in VERDICTS])
     conclude.add_argument("sentence")
     conclude.add_argument(
-        "--run", action="append", default=[], metavar="R", help="the run that shows it (default: since start)"
+        "--run", action="append", default=[], metavar="R", help="the run that shows it (default: runs since start)"
     )
     excerpt = conclude.add_mutually_exclusive_group()
-    excerpt.add_argument("--lines", metavar="A-B", help="these lines of the run's output")
-    excerpt.add_argument("--excerpt", metavar="TEXT", help="the lines themselves")
-    drop = actions.add_parser("drop", help="off the queue untested, with the reason")
+    excerpt.add_argument("--lines", metavar="A-B", help="quote these lines of the run's output")
+    excerpt.add_argument("--excerpt", metavar="TEXT", help="quote this text")
+    drop = actions.add_parser("drop", help="drop a hypothesis without testing it, with the reason")
     drop.add_argument("number", type=int, metavar="N")
     drop.add_argument("reason")
-    listed = actions.add_parser("list", help="the rows in the order in which to test them")
+    listed = actions.add_parser("list", help="list the hypotheses in the order in which to test them")
     for action in (add, seed, start, conclude, drop, listed):
         add_session_argument(action)
 

@@ -32,13 +32,15 @@ _BELONGS = {
 
 def _note_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", choices=("summary", "finding", "next", "experiment"))
-    parser.add_argument("text", nargs="?", help="the text (default: read from stdin)")
-    parser.add_argument("--expect-change", choices=(BACKEND,), help="finding: declares that it is changed on purpose")
-    parser.add_argument("--reference", metavar="FILE:LINE", help="finding: where in the source")
-    parser.add_argument("--command", metavar="TEXT", help="experiment: what was typed by hand")
-    parser.add_argument("--output", metavar="FILE", help="experiment: its output; a copy is kept")
-    parser.add_argument("--hypothesis", type=int, metavar="N", help="experiment: the row that it tests")
-    parser.add_argument("--conclusion", metavar="TEXT", help="experiment: what it shows")
+    parser.add_argument("text", nargs="?", help="the text (default: read from standard input)")
+    parser.add_argument(
+        "--expect-change", choices=(BACKEND,), help="finding: declare that torch-spyre was rebuilt deliberately"
+    )
+    parser.add_argument("--reference", metavar="FILE:LINE", help="finding: the place in the source")
+    parser.add_argument("--command", metavar="TEXT", help="experiment: the command that was run by hand")
+    parser.add_argument("--output", metavar="FILE", help="experiment: file with its output; a copy is kept")
+    parser.add_argument("--hypothesis", type=int, metavar="N", help="experiment: the hypothesis that it tests")
+    parser.add_argument("--conclusion", metavar="TEXT", help="experiment: what the output shows")
     add_session_argument(parser)
 
 
@@ -115,10 +117,10 @@ def _free_name(folder: Path, base: str, ending: str) -> str:
 
 
 def _save_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", help="file name inside the session's folder, e.g. repro.py")
-    parser.add_argument("--note", metavar="TEXT", help="what it is")
+    parser.add_argument("name", help="file name in the session's folder, e.g. repro.py")
+    parser.add_argument("--note", metavar="TEXT", help="what the file is")
     parser.add_argument(
-        "--replace", action="store_true", help="a new version of a file saved before (the old one is kept as NAME.1)"
+        "--replace", action="store_true", help="replace a file that was saved before (the old one is kept as NAME.1)"
     )
     add_session_argument(parser)
 

@@ -16,7 +16,7 @@ _SPARED = "what an open session needs, and runs under way, are never removed"
 
 
 def _render_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="the pages of all sessions, and the index")
+    parser.add_argument("--all", action="store_true", help="render the pages of all sessions, and the index")
     add_session_argument(parser)
 
 
@@ -56,9 +56,9 @@ def _prune_arguments(parser: ArgumentParser) -> None:
         "--older",
         metavar="DAYS",
         required=True,
-        help="closed sessions, triages and probes of limits in which nothing happened for so many days",
+        help="remove closed sessions, triages and limit probes unchanged for this many days",
     )
-    parser.add_argument("--dry-run", action="store_true", help="name them, remove nothing")
+    parser.add_argument("--dry-run", action="store_true", help="name them; remove nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -29,44 +29,67 @@ from debug_spyre.vocabulary.words import RUN_NAMES, RunStatus
 def _add_common(parser: ArgumentParser) -> None:
     add_session_argument(parser)
     parser.add_argument(
-        "--as", dest="name", metavar="NAME", help=f"the run's name: {', '.join(RUN_NAMES)}, or your own"
-    )
-    parser.add_argument("--hypothesis", type=int, metavar="N", help="the row it tests (default: the one in progress)")
-    parser.add_argument("--env", action="append", default=[], metavar="K=V", help="an environment variable for it")
-    parser.add_argument("--cards", metavar="A,B", help="only these cards (default: all that the environment shows)")
-    parser.add_argument(
-        "--timeout", type=float, metavar="S", help="end it after S seconds (pytest-timeout's own option: after --)"
+        "--as", dest="name", metavar="NAME", help=f"name of the run: {', '.join(RUN_NAMES)}, or your own"
     )
     parser.add_argument(
-        "--stall", type=float, metavar="S", help="end it after S seconds of silence (default: warn at 300)"
+        "--hypothesis", type=int, metavar="N", help="the hypothesis that this tests (default: the one in progress)"
+    )
+    parser.add_argument(
+        "--env", action="append", default=[], metavar="K=V", help="set an environment variable for the command"
+    )
+    parser.add_argument("--cards", metavar="A,B", help="use only these cards (default: all that the environment shows)")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="end the run after S seconds (pytest-timeout's own option goes after --)",
+    )
+    parser.add_argument(
+        "--stall",
+        type=float,
+        metavar="S",
+        help="end the run after S seconds without output or result (default: warn at 300)",
     )
     _add_wait(parser)
-    parser.add_argument("--foreground", type=float, metavar="S", help="follow it for S seconds, then answer 79")
-    parser.add_argument("--reap", action="store_true", help="end your own processes that hold the card past our lock")
     parser.add_argument(
-        "--expect-change", action="append", default=[], choices=(BACKEND,), help="it changes on purpose under this run"
+        "--foreground",
+        type=float,
+        metavar="S",
+        help="follow the run for S seconds, then return with status 79 while it goes on",
+    )
+    parser.add_argument(
+        "--reap", action="store_true", help="end your own processes that hold the card without our lock"
+    )
+    parser.add_argument(
+        "--expect-change",
+        action="append",
+        default=[],
+        choices=(BACKEND,),
+        help="declare that torch-spyre is rebuilt deliberately during this run",
     )
 
 
 def _add_wait(parser: ArgumentParser) -> None:
     waiting = parser.add_mutually_exclusive_group()
     waiting.add_argument(
-        "--wait", type=float, metavar="S", help="wait up to S seconds for the card (default: for ever)"
+        "--wait", type=float, metavar="S", help="wait up to S seconds for the card (default: wait until it is free)"
     )
-    waiting.add_argument("--no-wait", action="store_true", help="answer 75 at once where the card is busy")
+    waiting.add_argument("--no-wait", action="store_true", help="return with status 75 at once if the card is busy")
 
 
 def _add_run(parser: ArgumentParser) -> None:
     _add_common(parser)
-    parser.add_argument("--members", action="store_true", help="the session's members by node id, and nothing else")
-    parser.add_argument("--fallback-as-error", action="store_true", help="the first CPU fallback fails the test")
-    parser.add_argument("--verbose-backend", action="store_true", help="the vendor's logs, kept as verbose.log")
-    parser.add_argument("--fresh-cache", action="store_true", help="with a compile cache of its own, empty")
+    parser.add_argument("--members", action="store_true", help="run the session's members, and nothing else")
+    parser.add_argument("--fallback-as-error", action="store_true", help="make the first CPU fallback fail the test")
+    parser.add_argument(
+        "--verbose-backend", action="store_true", help="switch the backend's own logs on; they are kept as verbose.log"
+    )
+    parser.add_argument("--fresh-cache", action="store_true", help="use a new, empty compile cache")
     experiment = parser.add_mutually_exclusive_group()
-    experiment.add_argument("--repeat", type=int, metavar="N", help="N times: is it deterministic?")
-    experiment.add_argument("--isolate", action="store_true", help="each selected test in a process of its own")
+    experiment.add_argument("--repeat", type=int, metavar="N", help="run N times and tell whether the result changes")
+    experiment.add_argument("--isolate", action="store_true", help="run each selected test in its own process")
     experiment.add_argument(
-        "--alone", action="store_true", help="failing tests also alone; which earlier ones spoil them"
+        "--alone", action="store_true", help="rerun failing tests alone and find earlier tests that make them fail"
     )
 
 
@@ -205,18 +228,23 @@ def _lock(args: Namespace) -> int:
 
 def _add_wait_verb(parser: ArgumentParser) -> None:
     add_session_argument(parser)
-    parser.add_argument("run", nargs="?", metavar="RUN", help="r3, say (default: the newest)")
-    parser.add_argument("--foreground", type=float, metavar="S", help="follow it for S seconds, then answer 79")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="for example r3 (default: the newest)")
+    parser.add_argument(
+        "--foreground",
+        type=float,
+        metavar="S",
+        help="follow the run for S seconds, then return with status 79 while it goes on",
+    )
 
 
 def _add_stop(parser: ArgumentParser) -> None:
     add_session_argument(parser)
-    parser.add_argument("run", nargs="?", metavar="RUN", help="r3, say (default: the newest)")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="for example r3 (default: the newest)")
 
 
 def _add_lock(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--cards", metavar="A,B", help="only these cards")
+    parser.add_argument("--cards", metavar="A,B", help="use only these cards")
     _add_wait(parser)
 
 

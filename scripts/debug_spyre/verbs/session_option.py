@@ -15,7 +15,9 @@ from debug_spyre.vocabulary.errors import RefusedError
 
 def add_session_argument(parser: ArgumentParser) -> None:
     """--session STEM and --json, as every verb on a session has them."""
-    parser.add_argument("--session", metavar="STEM", help="the session that is meant (default: the current one)")
+    parser.add_argument(
+        "--session", metavar="STEM", help="stem of the session, or a part of it (default: the current one)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

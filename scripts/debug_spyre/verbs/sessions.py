@@ -23,17 +23,21 @@ from debug_spyre.vocabulary.evidence import Cluster
 
 
 def _open_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("slug", nargs="?", help="the shared symptom in a few words (default: the cluster's proposal)")
-    parser.add_argument("--cluster", metavar="K", help="cluster of the last triage: c2, 2 or its slug")
-    parser.add_argument("--triage", metavar="NAME", help="another triage than the last one")
-    parser.add_argument("--from", dest="logs", nargs="+", metavar="FILE", help="logs made elsewhere")
-    parser.add_argument("--rules", metavar="FILE", help="--from: the rules that triage was given")
-    parser.add_argument("--members", nargs="+", metavar="NODEID", help="failing node ids, when there is no triage")
-    parser.add_argument("--matrix", nargs="+", metavar="ARG", help="pytest words of the wider selection")
-    parser.add_argument("--falls-back", metavar="OP", help="the members fail by falling back on this op")
-    parser.add_argument("--slower", type=float, metavar="S", help="the members fail by taking longer than S seconds")
-    parser.add_argument("--probe", metavar="NODEID", help="the narrowest member (default: the cluster's proposal)")
-    parser.add_argument("--symptom", metavar="TEXT", help="one line (default: from the evidence)")
+    parser.add_argument("slug", nargs="?", help="the symptom in a few words (default: what the cluster proposes)")
+    parser.add_argument("--cluster", metavar="K", help="a cluster of the last triage: c2, 2 or its slug")
+    parser.add_argument("--triage", metavar="NAME", help="use this triage instead of the last one")
+    parser.add_argument("--from", dest="logs", nargs="+", metavar="FILE", help="existing logs (CI, JUnit)")
+    parser.add_argument("--rules", metavar="FILE", help="with --from: the rules file that triage was given")
+    parser.add_argument("--members", nargs="+", metavar="NODEID", help="failing node ids, if there is no triage")
+    parser.add_argument("--matrix", nargs="+", metavar="ARG", help="pytest arguments of the wider selection")
+    parser.add_argument("--falls-back", metavar="OP", help="the members fail because this op falls back to the CPU")
+    parser.add_argument(
+        "--slower", type=float, metavar="S", help="the members fail because they take longer than S seconds"
+    )
+    parser.add_argument(
+        "--probe", metavar="NODEID", help="the member to use as quick check (default: what the cluster proposes)"
+    )
+    parser.add_argument("--symptom", metavar="TEXT", help="the symptom in one line (default: taken from the evidence)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -28,9 +28,11 @@ WATCH_SECONDS = 2.0
 
 def _status_arguments(parser: ArgumentParser) -> None:
     add_session_argument(parser)
-    parser.add_argument("--brief", action="store_true", help="a few facts, for after a compaction")
-    parser.add_argument("--all", action="store_true", help="all sessions of this checkout, a line each")
-    parser.add_argument("--watch", action="store_true", help="stay and show changes; with --json an object a line")
+    parser.add_argument("--brief", action="store_true", help="print a few facts, for use after a compaction")
+    parser.add_argument("--all", action="store_true", help="list all sessions of this checkout, one line each")
+    parser.add_argument(
+        "--watch", action="store_true", help="keep running and show changes; with --json one object per line"
+    )
 
 
 def _status(args: Namespace) -> int:

@@ -19,9 +19,9 @@ SHOWN = 6
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="say what would change, change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change; change nothing")
     parser.add_argument(
-        "--head-moved", action="store_true", help="HEAD moved on purpose; put the files back all the same"
+        "--head-moved", action="store_true", help="put the files back although HEAD has moved since open"
     )
     add_session_argument(parser)
 

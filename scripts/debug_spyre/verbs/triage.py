@@ -37,10 +37,12 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--foreground", type=float, metavar="S", help="follow the run for S seconds, then answer 79")
     parser.add_argument("--timeout", type=float, metavar="S", help="end the run after S seconds (default: never)")
     parser.add_argument("--stall", type=float, metavar="S", help="end it after S seconds of silence")
-    parser.add_argument("--reap", action="store_true", help="end your own processes that hold the card past our lock")
+    parser.add_argument(
+        "--reap", action="store_true", help="end your own processes that hold the card without our lock"
+    )
     waiting = parser.add_mutually_exclusive_group()
     waiting.add_argument("--wait", type=float, metavar="S", help="wait up to S seconds for the card")
-    waiting.add_argument("--no-wait", action="store_true", help="answer 75 at once where the card is busy")
+    waiting.add_argument("--no-wait", action="store_true", help="return with status 75 at once if the card is busy")
 
 
 def _triage(args: Namespace) -> int:

@@ -33,19 +33,29 @@ SHOWN = 3
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--members-only", action="store_true", help="no matrix; only where the patch touches tests alone"
+        "--members-only",
+        action="store_true",
+        help="skip the matrix; allowed only if the patch touches nothing but tests",
     )
-    parser.add_argument("--again", action="store_true", help="run everything once more, or with nothing changed")
-    parser.add_argument("--timeout", type=float, metavar="S", help="end a run after S seconds (default: never)")
+    parser.add_argument("--again", action="store_true", help="run everything again, even if nothing changed")
+    parser.add_argument("--timeout", type=float, metavar="S", help="end a run after S seconds (default: no limit)")
     parser.add_argument(
-        "--stall", type=float, metavar="S", help="end it after S seconds of silence (default: warn at 300)"
+        "--stall",
+        type=float,
+        metavar="S",
+        help="end the run after S seconds without output or result (default: warn at 300)",
     )
     waiting = parser.add_mutually_exclusive_group()
     waiting.add_argument(
-        "--wait", type=float, metavar="S", help="wait up to S seconds for the card (default: for ever)"
+        "--wait", type=float, metavar="S", help="wait up to S seconds for the card (default: wait until it is free)"
     )
-    waiting.add_argument("--no-wait", action="store_true", help="answer 75 at once where the card is busy")
-    parser.add_argument("--foreground", type=float, metavar="S", help="follow it for S seconds, then answer 79")
+    waiting.add_argument("--no-wait", action="store_true", help="return with status 75 at once if the card is busy")
+    parser.add_argument(
+        "--foreground",
+        type=float,
+        metavar="S",
+        help="follow the run for S seconds, then return with status 79 while it goes on",
+    )
     add_session_argument(parser)
 
 

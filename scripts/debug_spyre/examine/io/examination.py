@@ -104,13 +104,22 @@ class Examination:
 
 def add_examining(parser: ArgumentParser) -> None:
     """The options that all three have."""
-    parser.add_argument("--session", metavar="STEM", help="the session that is meant (default: the current one)")
-    parser.add_argument("--hypothesis", type=int, metavar="N", help="the row it tests (default: the one in progress)")
-    parser.add_argument("--timeout", type=float, metavar="S", help="end it after S seconds (default: never)")
+    parser.add_argument(
+        "--session", metavar="STEM", help="stem of the session, or a part of it (default: the current one)"
+    )
+    parser.add_argument(
+        "--hypothesis", type=int, metavar="N", help="the hypothesis that this tests (default: the one in progress)"
+    )
+    parser.add_argument("--timeout", type=float, metavar="S", help="end the run after S seconds (default: no limit)")
     waiting = parser.add_mutually_exclusive_group()
     waiting.add_argument("--wait", type=float, metavar="S", help="wait up to S seconds for the card")
-    waiting.add_argument("--no-wait", action="store_true", help="answer 75 at once where the card is busy")
-    parser.add_argument("--foreground", type=float, metavar="S", help="follow it for S seconds, then answer 79")
+    waiting.add_argument("--no-wait", action="store_true", help="return with status 75 at once if the card is busy")
+    parser.add_argument(
+        "--foreground",
+        type=float,
+        metavar="S",
+        help="follow the run for S seconds, then return with status 79 while it goes on",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
