@@ -10,7 +10,7 @@ import tempfile
 import traceback
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from debug_spyre import __version__
 from debug_spyre.verbs import table
@@ -21,6 +21,11 @@ _WITH_ACTIONS = frozenset({"hypothesis", "cluster"})
 
 
 class _Parser(ArgumentParser):
+    """Options are typed whole, also those of an action: an abbreviation would pass whoever looks for the option."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **{**more, "allow_abbrev": False})
+
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {message}\n  next: {self.prog} --help", file=sys.stderr)
         raise SystemExit(int(Exit.USAGE))
@@ -63,7 +68,6 @@ def _dispatch(words: list[str]) -> int:
         description=table.BY_NAME[name].summary + ".",
         epilog=f"example:\n  {verb.example}",
         formatter_class=RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     verb.add_arguments(parser)
     if verb.words and parser.usage is None:

@@ -223,7 +223,8 @@ class Outcome:
 
 
 def _parts(event):
-    content = (event.get("message") or {}).get("content")
+    message = event.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
     return [p for p in content if isinstance(p, dict)] if isinstance(content, list) else []
 
 

@@ -35,6 +35,13 @@ def test_the_first_screen_lists_every_verb(ds):
         (["hypotesis"], "debug-spyre hypothesis"),
         (["frobnicate"], "debug-spyre --help"),
         (["status", "--nope"], "--help"),
+        (["status", "--brie"], "--help"),  # options are typed whole, so that what looks for one finds it
+        (["close", "resolved", "--overr", "members-pass", "x"], "--help"),
+        (["close", "resolved", "--patch", "x"], "--help"),
+        (["lock", "--rea", "--", "true"], "the command stands after --"),
+        (["hypothesis", "add", "x", "--tes", "y"], "--help"),
+        (["hypothesis", "start", "1", "--comm", "y"], "--help"),
+        (["cluster", "move", "a", "--rea", "y"], "--help"),
     ],
 )
 def test_words_that_are_off_give_one_hint_and_status_64(ds, words, hint):

@@ -191,7 +191,7 @@ def test_a_patch_that_edits_a_test_needs_a_persons_reason_which_is_kept(place):
     assert place.session.overrides == ()
     status, out, _ = place.run(*told, "--override", "no-edited-test", "the reference was wrong")
     assert status == 0
-    assert "set aside by a person" in out
+    assert f"set aside by {place.session.overrides[0].by}: no-edited-test" in out
     assert place.session.overrides[0].reason == "the reference was wrong"
 
 

@@ -162,9 +162,10 @@ def _answer(folder: Folder, gate: Gate, wanted: Status, claim: CloseRequest, htm
 
 def _says_closed(session: Session, gate: Gate, wanted: Status, claim: CloseRequest) -> list[str]:
     lines = [f"{wanted}" + (" by workaround" if claim.workaround else "")]
-    lines += [f"  set aside by a person: {x.code}: {x.override}" for x in gate.overridden]
-    if claim.approved:
-        lines.append("  the patch stays in the tree, approved")
+    by = {override.code: override.by for override in session.overrides}
+    lines += [f"  set aside by {by.get(x.code, 'somebody')}: {x.code}: {x.override}" for x in gate.overridden]
+    if claim.approved and session.approval:
+        lines.append(f"  the patch stays in the tree, approved by {session.approval.by}")
     if (claim.workaround or wanted is Status.BLOCKED) and _bundle(session) is None:
         lines.append(
             f"  next: debug-spyre escalate --session {session.stem}"
