@@ -136,7 +136,7 @@ def _take(path: Path, deadline: float | None, wait: float | None, blocked: Calla
             os.close(descriptor)
             raise
         holder = read_holder(path)
-        words = holder.says() if holder else "somebody who left no name"
+        words = holder.says() if holder else "unknown holder"
         if deadline is not None and time.monotonic() >= deadline:
             waited = f" after {wait:g} s" if wait else ""
             raise CardBusyError(

@@ -94,7 +94,7 @@ def _preview(plan: bundle.Plan) -> list[str]:
     lines += [f"left out: {text}" for text in plan.omitted]
     unhidden = plan.redactor.unhidden()
     if unhidden:
-        lines.append(f"not hidden, too short or too common: {', '.join(unhidden)}")
+        lines.append(f"these names stay readable in the bundle: {', '.join(unhidden)}")
     return lines
 
 

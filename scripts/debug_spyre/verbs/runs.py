@@ -213,7 +213,7 @@ def _lock(args: Namespace) -> int:
     held = [path for path in paths if lock.is_held(path)]
     holder = next((h for path in held if (h := lock.read_holder(path))), None)
     seen = holders.holders(cards)
-    lines = [f"lock: {'held by ' + (holder.says() if holder else 'somebody who left no name') if held else 'free'}"]
+    lines = [f"lock: {'held by ' + (holder.says() if holder else 'unknown holder') if held else 'free'}"]
     lines += [f"device: {seen.says()}", *(f"  {path}" for path in paths)]
     data = {
         "held": bool(held),

@@ -137,7 +137,7 @@ def _prove_free(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str
     if now.state is card.CardState.HELD:
         raise CardBusyError(
             f"the card is {now.says()}",
-            details=("  it does not hold our lock: it was started past debug-spyre, or outlived its run",),
+            details=("  it does not hold our lock: it was started without debug-spyre, or it outlived its run",),
             next="end it yourself, or repeat the command with --reap (your own processes only)",
         )
 
