@@ -55,8 +55,11 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 class Copier:
-    """Copies device tensors to the CPU. A strided view is rebuilt from its contiguous base, so that a faulty strided
-    copy can't spoil the reference; tensors that share storage share it in the copy, too."""
+    """Copies device tensors to the CPU.
+
+    A strided view is rebuilt from its contiguous base, so that a faulty strided copy can't spoil the reference.
+    Tensors that share storage share it in the copy, too.
+    """
 
     def __init__(self) -> None:
         self.bases: dict[int, weakref.ref[torch.Tensor]] = {}

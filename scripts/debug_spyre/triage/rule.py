@@ -13,8 +13,10 @@ NOT_A_CRASH = (Kind.COMPILE, Kind.EXCEPTION)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. `where`: error, captured, any (both), class (innermost class), frame (innermost frames),
-    outside (error, where the innermost frame is not a test's), mock (a source line that replaces parts of the device).
+    """One rule.
+
+    `where`: error, captured, any (both), class (innermost class), frame (innermost frames), outside (error, where the
+    innermost frame is not a test's), mock (a source line that replaces parts of the device).
     """
 
     id: str

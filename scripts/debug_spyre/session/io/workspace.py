@@ -134,8 +134,10 @@ def first_event(folder: Folder) -> dict[str, Any]:
 
 
 def find_session(logs: Path, *, stem: str | None = None) -> Folder:
-    """The session that is meant: by stem (or an unambiguous part of it), else the one that this client opened,
-    else the only one investigating and touched within 24 h.
+    """The session that is meant.
+
+    By stem (or an unambiguous part of it), else the one that this client opened, else the only one investigating and
+    touched within 24 h.
 
     Raises:
         UsageError: none or several fit; they are listed.
