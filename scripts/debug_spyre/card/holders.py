@@ -49,10 +49,10 @@ class Holders:
 
 
 def devices(cards: str | None = None) -> tuple[str, ...]:
-    """Device files of the cards, sorted; `cards` (comma-separated names or paths) narrows them.
+    """The device files of the cards, sorted. `cards` (comma-separated names or paths) selects some of them.
 
     Raises:
-        UsageError: a card that was asked for is not there.
+        UsageError: a card that was asked for does not exist.
     """
     given = os.environ.get("DEBUG_SPYRE_DEVICES")
     if given is not None:
@@ -77,7 +77,10 @@ def devices(cards: str | None = None) -> tuple[str, ...]:
 
 
 def holders(cards: Sequence[str] | None = None, *, probe: bool = False) -> Holders:
-    """Who has the cards open now. `probe` also tries to open them: only under our lock, else it disturbs a start."""
+    """Who has the cards open now: free, held by these processes, or unknown.
+
+    `probe` also tries to open the devices. Do that only while holding our lock: it disturbs a process that is starting.
+    """
     paths = devices() if cards is None else tuple(cards)
     found, blind = _scan(paths)
     if found:
@@ -96,7 +99,7 @@ def holders(cards: Sequence[str] | None = None, *, probe: bool = False) -> Holde
 
 
 def wait_until_free(cards: Sequence[str], *, seconds: float) -> Holders:
-    """Look again until nobody holds the cards (the kernel lets go a moment after a process ends) or time is up."""
+    """Poll until nobody holds the cards, for at most `seconds`; return the last answer."""
     deadline = time.monotonic() + seconds
     while True:
         now = holders(cards, probe=True)

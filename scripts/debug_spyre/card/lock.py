@@ -75,7 +75,7 @@ class Held:
 
 
 def lock_paths(cards: Sequence[str]) -> list[Path]:
-    """The lock files of these cards in sorted order; without a visible card all share one."""
+    """The lock files of these cards, sorted; without a visible card there is one common file."""
     return [lock_path(device) for device in sorted(cards)] or [lock_path(None)]
 
 
@@ -149,7 +149,7 @@ def _take(path: Path, deadline: float | None, wait: float | None, blocked: Calla
 
 
 def inherited_descriptors() -> tuple[int, ...]:
-    """The lock's descriptors that this process has from the call it runs under: to be passed on."""
+    """Descriptors of the lock that this process inherited; pass them on to child processes."""
     found = []
     for (device, inode), number in _marks().items():
         with suppress(OSError):

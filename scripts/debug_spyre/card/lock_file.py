@@ -59,10 +59,10 @@ class HolderInfo:
 
 
 def lock_folder() -> Path:
-    """The place of the lock files: the same answer for every user of the host, whatever each may write.
+    """The folder of the lock files: the same for every user of the host.
 
     Raises:
-        EnvironmentTroubleError: there is none.
+        EnvironmentTroubleError: no suitable folder exists.
     """
     override = os.environ.get("DEBUG_SPYRE_LOCK_DIR")
     if override:
@@ -92,7 +92,7 @@ def lock_path(device: str | None) -> Path:
 
 
 def is_held(path: Path) -> bool | None:
-    """Somebody holds this lock now; None where the file can't be looked at. Looking takes no lock away."""
+    """Tell whether somebody holds this lock now; None if the file can't be read. Asking never takes the lock."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -109,7 +109,7 @@ def is_held(path: Path) -> bool | None:
 
 
 def read_holder(path: Path) -> Holder | None:
-    """Who stands in the lock file; None where nobody does or the file is not ours."""
+    """The holder that the lock file names; None if it names nobody or the file is not ours."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -183,7 +183,7 @@ def _no_lock(path: Path, error: OSError) -> EnvironmentTroubleError:
 
 
 def is_still(descriptor: int, path: Path) -> bool:
-    """The name still leads to the file that was opened."""
+    """Tell whether the path still leads to the file that was opened."""
     try:
         now = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
@@ -193,7 +193,7 @@ def is_still(descriptor: int, path: Path) -> bool:
 
 
 def holder_of(claim: HolderInfo) -> Holder:
-    """What stands in the file while this process holds it."""
+    """The text that the lock file contains while this process holds it."""
     me = read_process(os.getpid())
     return Holder(
         pid=os.getpid(),
@@ -208,7 +208,7 @@ def holder_of(claim: HolderInfo) -> Holder:
 
 
 def write_holder(descriptor: int, holder: Holder | None) -> None:
-    """Only into an empty file or over our own words: what somebody else keeps there stays."""
+    """Write the holder into the file if it is empty or contains our own text; other content stays."""
     with suppress(OSError):
         found = os.fstat(descriptor)
         if found.st_nlink != 1 or (found.st_size and not _is_ours(os.pread(descriptor, _LIMIT, 0))):

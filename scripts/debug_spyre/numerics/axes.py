@@ -64,7 +64,10 @@ class _Profile:
 
 
 def gain_of(inside_bad: Array, inside: Array, bad: float, total: float) -> Array:
-    """Log likelihood ratio of two rates (inside, outside) against one; zero where inside isn't the worse part."""
+    """Log likelihood ratio (natural log) of two error rates, inside and outside, against one common rate.
+
+    `inside_bad` of `inside` elements are bad, `bad` of `total` in all; 0 where the inside has no higher rate.
+    """
     with np.errstate(all="ignore"):
         outside_bad, outside = bad - inside_bad, total - inside
         p1 = np.where(inside > 0, inside_bad / inside, 0)
@@ -82,7 +85,10 @@ def _entropy(hits: Array, tries: Array, rate: Array) -> Array:
 
 
 def best_span(bad: Array, size: Array, extents: tuple[int, ...] = ()) -> Span | None:
-    """The span that explains the profile best, or None where no index is worse than the others."""
+    """The span of indices that explains a profile best; None if no index is worse than the others.
+
+    `bad`: int array of shape (n,), bad elements per index. `size`: elements per index. `extents`: sizes of the tensor's axes, tried as periods.
+    """
     length, total_bad, total = bad.size, float(bad.sum()), float(size.sum())
     if length < 2 or total_bad <= 0 or total_bad >= total:
         return None

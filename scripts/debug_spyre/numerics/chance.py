@@ -13,7 +13,10 @@ def _log_choose(n: float, k: float) -> float:
 
 
 def log10_filled(*, inside: float, size: float, bad: float, total: float) -> float:
-    """log10 of the chance that `bad` elements, thrown at random on `total`, put `inside` or more into a set of `size`."""
+    """log10 of the chance that `bad` elements thrown at random on `total` put `inside` or more into a set of `size`.
+
+    The hypergeometric tail, bounded by its largest term times the number of terms.
+    """
     if inside <= 0 or size <= 0 or inside / size <= bad / max(total, 1):
         return 0.0
     inside, bad = min(inside, size, bad), min(bad, total)
@@ -23,7 +26,10 @@ def log10_filled(*, inside: float, size: float, bad: float, total: float) -> flo
 
 
 def log10_matched(*, matched: float, tried: float, rate: float) -> float:
-    """log10 of a bound on the chance that `matched` of `tried` agree when each agrees with probability `rate`."""
+    """log10 of a bound on the chance that `matched` of `tried` elements agree when each agrees with probability `rate`.
+
+    Chernoff's bound for a binomial tail.
+    """
     if tried <= 0 or matched <= 0:
         return 0.0
     share = matched / tried
@@ -37,7 +43,7 @@ def log10_matched(*, matched: float, tried: float, rate: float) -> float:
 
 
 def as_probability(log10_chance: float) -> float:
-    """A printable probability; below 1e-300 it is that bound."""
+    """10 ** `log10_chance`; numbers below 1e-300 become 1e-300, so that they can be printed."""
     return float(10.0 ** max(log10_chance, -300.0)) if log10_chance < 0 else 1.0
 
 

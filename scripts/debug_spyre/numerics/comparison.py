@@ -59,7 +59,7 @@ def _numbers(values: dict[str, float | None]) -> dict[str, Any]:
 
 
 def place(flat: int | None, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The index of a flat position."""
+    """The index tuple of a flat position in a tensor of this shape; None for None."""
     return None if flat is None else tuple(int(i) for i in np.unravel_index(flat, shape))
 
 
@@ -67,7 +67,10 @@ def compare(
     a: Values, e: Values, *, rtol: float | None = None, atol: float | None = None, golden: Values | None = None,
     names: tuple[str, ...] = (), search: bool = True, draw: bool = True,
 ) -> Comparison:  # fmt: skip
-    """Device's `a` against reference `e` of the same shape. Tolerances default to torch's for the coarser format.
+    """Compare the device's result `a` with the reference `e`.
+
+    `a`, `e`, `golden`: arrays of one shape, any dtype of `formats`; `golden` is the float64 result of the same inputs. `rtol` and `atol` default to
+    torch's for the coarser of the two dtypes. `names`: names of the axes. `search`: look for patterns. `draw`: make the picture.
 
     Raises:
         ValueError: the shapes differ.

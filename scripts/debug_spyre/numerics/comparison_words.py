@@ -19,7 +19,7 @@ def distinct(patterns: tuple[Pattern, ...]) -> list[Pattern]:
 
 
 def lines_of(comparison: Comparison) -> list[str]:
-    """Verdict and reason, patterns, figures."""
+    """The comparison in at most ten lines: verdict with reason, patterns, largest difference, units in the last place."""
     m = comparison.measured
     lines = [f"{comparison.verdict.value}: {comparison.judgement.reason}"]
     shown = distinct(comparison.patterns)

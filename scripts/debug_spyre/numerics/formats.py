@@ -80,15 +80,17 @@ class Values:
 
 
 def format_named(name: str) -> Format | None:
-    """The format of that name, in torch's, numpy's or safetensors' spelling; None if it is not one of ours."""
+    """The number format of that name, in the spelling of torch, numpy or safetensors; None if it is unknown."""
     return FORMATS.get(ALIASES.get(name, name.removeprefix("torch.")))
 
 
 def decode(raw: bytes | memoryview, dtype: str, shape: tuple[int, ...]) -> Values:
-    """The elements that these little-endian bytes stand for.
+    """Decode little-endian bytes as elements of `dtype` in an array of this shape.
+
+    16- and 8-bit floats become float32, which holds them exactly; other dtypes stay as they are.
 
     Raises:
-        ValueError: the number of bytes does not fit the shape, or the format is unknown.
+        ValueError: the number of bytes does not fit the shape, or the dtype is unknown.
     """
     form = format_named(dtype)
     if form is None:
@@ -138,7 +140,10 @@ def from_numpy(array: Array) -> Values | None:
 
 
 def units(difference: Array, at: Array, form: Format) -> Array:
-    """How many units in the last place of `form` each difference is, measured at the larger value `at` (both >= 0)."""
+    """Each difference in units in the last place (ulp) of `form`, at the larger value `at`.
+
+    `difference`, `at`: float arrays of one shape, both >= 0. Returns float64 of that shape.
+    """
     if at.dtype == np.float64:
         exponent = (at.view(np.int64) & np.int64(0x7FF0000000000000)).view(np.float64)
     else:

@@ -59,7 +59,10 @@ class Region:
 
 
 def find_regions(bad: Array, extents: tuple[int, ...] = ()) -> tuple[Region, ...]:
-    """The regions of a boolean array, the one that explains most first; empty where the bad ones are scatter."""
+    """Regions where the bad elements lie, the one that explains most first; empty if they are scattered.
+
+    `bad`: bool array of the tensor's shape. `extents`: sizes tried as periods.
+    """
     if bad.size < 2 or not bad.any() or bad.all():
         return ()
     known: Array | None = None
@@ -79,7 +82,7 @@ def find_regions(bad: Array, extents: tuple[int, ...] = ()) -> tuple[Region, ...
 
 
 def clear(mask: Array, region: Region) -> None:
-    """Set a contiguous mask to False inside the region."""
+    """Set a contiguous bool array to False inside the region, in place."""
     view = mask.reshape(-1) if region.is_flat else mask
     view[_selection(region)] = False
 
@@ -92,7 +95,7 @@ def _selection(region: Region) -> tuple[Array, ...] | slice:
 
 
 def part(array: Array, region: Region) -> Array:
-    """The elements of `array` inside the region (slices where possible, so that big blocks stay views)."""
+    """The elements of `array` inside the region; a view where the region consists of slices."""
     if region.is_flat:
         return array.reshape(-1)[_selection(region)]
     return _restricted(array, region.spans)

@@ -15,7 +15,10 @@ FAR = 4.0
 
 
 def magnitudes(a: Array, e: Array, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Per axis and index the largest |value| of both; the innermost axis too."""
+    """Largest absolute value per index of each axis, of the device's result and of the reference.
+
+    `a`, `e`: arrays of one shape; `names`: names of the axes.
+    """
     table = []
     size_a, size_e = (np.abs(x.astype(np.float64)) for x in (a, e))
     for axis, length in enumerate(a.shape):
@@ -36,7 +39,7 @@ def _largest(size: Array, others: tuple[int, ...]) -> Array:
 
 
 def magnitude_lines(table: list[dict[str, Any]]) -> list[str]:
-    """One line an axis: the indices whose magnitude is far from the reference's."""
+    """One line per axis: the indices whose largest value is far from the reference's."""
     lines = []
     for axis in table:
         far = [row for row in axis["values"] if _is_far(row)]

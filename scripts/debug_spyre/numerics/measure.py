@@ -78,13 +78,17 @@ class _Histogram:
 
 
 def working_type(a: Values, e: Values) -> Any:
-    """float32 where it holds both exactly, else float64."""
+    """float32 if it holds the elements of both exactly, else float64."""
     small = all(v.array.dtype == np.float32 or v.array.dtype.itemsize <= 2 for v in (a, e))
     return np.float32 if small else np.float64
 
 
 def measure(a: Values, e: Values, *, rtol: float, atol: float) -> Measured:
-    """Compare flat tensors of one shape under |a - e| <= atol + rtol * |e|; NaN equals NaN, inf equals inf."""
+    """Measure the differences of two tensors in one pass.
+
+    An element is off where not |a - e| <= atol + rtol * |e|, torch.allclose's rule; NaN equals NaN, inf equals inf.
+    `a`, `e`: arrays of one shape. The masks `bad` and `gross` of the answer are flat bool arrays; differences are absolute, in the tensor's own unit.
+    """
     left, right = a.array.reshape(-1), e.array.reshape(-1)
     kind, exact = working_type(a, e), a.format.kind != "f" and e.format.kind != "f"
     noise = estimate_noise(sample(left, kind), sample(right, kind), a.format)
@@ -165,21 +169,24 @@ def _largest(difference: Array, size: Array, start: int, best: _Largest) -> _Lar
 
 
 def sample(flat: Array, kind: Any, *, most: int = 1 << 16) -> Array:
-    """An even sample of a flat array: the same places for tensors of one size, not in step with powers of two."""
+    """At most `most` elements of a flat array, spread evenly, as `kind`; the same places for arrays of one size."""
     if flat.size <= most:
         return flat.astype(kind, copy=False)
     return flat[sample_places(flat.size, most)].astype(kind)
 
 
 def sample_places(total: int, most: int) -> Array:
-    """`most` places spread over `total`, one in each stretch, at a reproducible random offset."""
+    """`most` sorted positions spread over `total`: one in each stretch, at a random offset that is always the same."""
     edges = np.linspace(0, total, most + 1).astype(np.int64)
     offsets = np.random.default_rng(20).random(most)
     return edges[:-1] + (offsets * (edges[1:] - edges[:-1])).astype(np.int64)
 
 
 def estimate_noise(x: Array, y: Array, form: Format) -> Noise:
-    """Noise from the better part of the elements: the 20 % with the smallest errors, as of a normal distribution."""
+    """Estimate the noise of ordinary elements from the 20 % with the smallest errors, as of a normal distribution.
+
+    `x`, `y`: flat samples of device and reference. `sigma` and `scale` are absolute, in the tensor's unit.
+    """
     with np.errstate(all="ignore"):
         difference = np.abs(x.astype(np.float64) - y)
     known = np.isfinite(difference) & (np.abs(y) < NEAR_MAX)

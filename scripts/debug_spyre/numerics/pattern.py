@@ -46,7 +46,10 @@ class Pattern:
 
 
 def patterns_of(region: Region | None, what: tuple[Relation, ...], names: tuple[str, ...], count: int) -> list[Pattern]:
-    """The patterns of one region and what its elements are; `count` wrong elements of `region.size`."""
+    """The patterns of one region (None: everywhere) and of what its elements are.
+
+    `count`: wrong elements of the region, of `region.size`. `names`: names of the axes.
+    """
     found: list[Pattern] = []
     meaning = "; ".join(words_of(relation, names) for relation in what) or "wrong"
     where: dict[str, Any] = {}
@@ -140,7 +143,7 @@ def _ordinal(number: int) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number for people: five digits."""
+    """A number with five significant digits; ? for None."""
     return "?" if value is None else f"{value:.5g}"
 
 

@@ -36,7 +36,10 @@ MOSTLY = 0.3  # a relation without a place must hold for at least this part of t
 
 
 def patterns_in(a: Values, e: Values, m: Measured, form: Format, names: tuple[str, ...]) -> tuple[Pattern, ...]:
-    """All patterns of the pair, the one that explains most first."""
+    """All patterns of the wrong elements, the one that explains most first; empty if chance explains them.
+
+    `a`, `e`: device and reference, of one shape; `m`: their measurement; `form`: the coarser format.
+    """
     shape = a.array.shape
     if not shape:
         return ()
@@ -53,7 +56,7 @@ def patterns_in(a: Values, e: Values, m: Measured, form: Format, names: tuple[st
 
 
 def closeness(form: Format, measured: Measured) -> Close:
-    """Close enough to say "this is that value": a few units in the last place, and the noise of the rest."""
+    """A function that tells whether two values count as equal: within a few ulp and the noise of the other elements."""
     noise = measured.noise
     relative = max(measured.rtol, 3 * form.step)
     absolute = measured.atol + min(4 * noise.sigma, 16 * form.step * noise.scale)
@@ -84,13 +87,13 @@ class _Look:
         return pool
 
     def luck(self, values: Array) -> float:
-        """How often a random value of the reference agrees with these."""
+        """The share (0 to 1) of random reference values that agree with these values by chance."""
         other = np.random.default_rng(SEED).choice(self.pool, values.size)
         share = float(np.mean(self.close(values, other)))
         return max(share, 1.0 / (int(values.size) + 1))
 
     def is_worse(self, region: Region) -> bool:
-        """Errors there exceed the rest's, also against the size of the values there (rows of another scale)."""
+        """Tell whether errors in the region exceed those elsewhere, also relative to the size of the values."""
         if self.form.kind != "f":
             return True
         places = np.arange(self.bad.size) if self.bad.size <= SPREAD else sample_places(self.bad.size, SPREAD)

@@ -15,7 +15,10 @@ COLOURS = ("#e8ecf1", "#f6d8ae", "#f0b27a", "#e67e53", "#cf4a3c", "#8e1b3a")
 
 
 def picture(bad: Array, patterns: tuple[Pattern, ...], names: tuple[str, ...] = ()) -> dict[str, Any] | None:
-    """{"rows", "cols", "values", "caption"}: how much of each cell is wrong, 0 none to 5 all; None without elements."""
+    """A small map of the wrong elements: {"rows", "cols", "values", "caption"}; None for a tensor without elements.
+
+    `bad`: bool array of the tensor's shape. A value is a level from 0 (none wrong) to 5 (all wrong).
+    """
     if not bad.size:
         return None
     if bad.ndim <= 1:
@@ -69,7 +72,7 @@ def _binned(grid: Array, axis: int, most: int) -> Array:
 
 
 def as_svg(data: dict[str, Any], *, cell: int = 10) -> str:
-    """The picture as one SVG element that asks for nothing from outside."""
+    """The picture as one SVG element without any external reference; `cell` is the size of a cell in pixels."""
     width, height = data["cols"] * cell, data["rows"] * cell
     title = escape(data["caption"])
     parts = [

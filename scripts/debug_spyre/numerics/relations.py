@@ -83,7 +83,7 @@ class Wrong:
 
 
 def constant(wrong: Wrong) -> Relation | None:
-    """All wrong elements have one value (zero included) where the reference varies."""
+    """All wrong elements have one value (zero included) where the reference varies; None if not."""
     values = wrong.actual[~np.isnan(wrong.actual)]
     if values.size < 3 or values.size < LEAST_SHARE * wrong.actual.size:
         return None
@@ -110,7 +110,7 @@ def _spread(values: Array) -> float:
 
 
 def scale_or_offset(wrong: Wrong) -> Relation | None:
-    """Wrong elements are the reference times one factor, or plus one number."""
+    """Wrong elements are the reference times one factor, or plus one number; None if neither fits."""
     found = [r for r in (_scale(wrong), _offset(wrong)) if r is not None]
     return max(found, key=lambda r: (round(r.share, 2), r.kind == "scale")) if found else None
 
@@ -150,7 +150,7 @@ def _fitted(wrong: Wrong, kind: str, factor: float, fit: Array) -> Relation | No
 
 
 def transposed(pair: Pair) -> Relation | None:
-    """The reference's elements in the order of its axes permuted (as if the strides had been ignored)."""
+    """The device has the reference's elements in the order of permuted axes, as if strides had been ignored; None if not."""
     actual, expected = pair.actual, pair.expected
     axes = [axis for axis in range(actual.ndim) if actual.shape[axis] > 1]
     if len(axes) < 2 or actual.ndim > 6:
@@ -192,7 +192,7 @@ def _orders(count: int, axes: list[int]) -> list[tuple[int, ...]]:
 
 
 def flat_roll(pair: Pair) -> Relation | None:
-    """The reference rolled along the flat index (a storage offset that was dropped, say)."""
+    """The device has the reference rolled along the flat index (a dropped storage offset, for example); None if not."""
     a, e, wrong = pair.actual.reshape(-1), pair.expected.reshape(-1), pair.bad.reshape(-1)
     count = a.size
     if count < 8:

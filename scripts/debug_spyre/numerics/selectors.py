@@ -34,7 +34,7 @@ def stem_of(name: str) -> tuple[str, bool]:
 
 
 def couples(tensors: Mapping[str, Values]) -> list[tuple[str, str]]:
-    """(device's, reference's) names of tensors whose names differ only in the words for a device."""
+    """Pairs (device's name, reference's name) of tensors whose names differ only in the words for a device."""
     found = []
     names = list(tensors)
     for position, one in enumerate(names):
@@ -47,7 +47,10 @@ def couples(tensors: Mapping[str, Values]) -> list[tuple[str, str]]:
 
 
 def first_difference(pairs: Sequence[tuple[str, Values, str, Values]]) -> Difference | None:
-    """The first pair of integer or bool tensors that differ, in words."""
+    """The first pair of integer or bool tensors that differ, in words; None if all are equal.
+
+    `pairs`: (device's name, its values, reference's name, its values); pairs of floats or of other shapes are skipped.
+    """
     for name, a, other, e in pairs:
         if "f" in {a.format.kind, e.format.kind} or a.array.shape != e.array.shape:
             continue

@@ -14,7 +14,7 @@ MOST_SOURCES = 8192
 
 
 def matched_slices(pair: Pair, axis: int) -> Relation | None:
-    """How the wrong slices along `axis` are found elsewhere in the reference; None where they aren't."""
+    """How wrong slices along `axis` appear elsewhere in the reference: rolled, copied or permuted; None if they don't."""
     actual, expected, bad = pair.actual, pair.expected, pair.bad
     length = actual.shape[axis]
     others = actual.size // max(length, 1)

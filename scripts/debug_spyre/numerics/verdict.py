@@ -37,7 +37,10 @@ class Judgement:
 
 
 def golden_figures(a: Values, e: Values, golden: Values, form: Format) -> dict[str, Any]:
-    """Errors of device and reference against the float64 golden result (rms, relative to its rms)."""
+    """Errors (rms) of device and reference against the float64 golden result, relative to its rms.
+
+    `floor` is what the device's number format allows; `ratio` is device over reference.
+    """
     x, y, g = (sample(v.array.reshape(-1), np.float64) for v in (a, e, golden))
     with np.errstate(all="ignore"):
         known = np.isfinite(x) & np.isfinite(y) & np.isfinite(g)
@@ -53,7 +56,7 @@ def golden_figures(a: Values, e: Values, golden: Values, form: Format) -> dict[s
 
 
 def judge(m: Measured, patterns: tuple[Pattern, ...], form: Format, golden: dict[str, Any] | None) -> Judgement:
-    """The verdict from figures, patterns and, where there is one, the golden result."""
+    """The verdict and its reason, from the measurement, the patterns and, if there is one, the golden result."""
     if not m.total:
         return Judgement(Verdict.INCONCLUSIVE, "the tensors have no elements: nothing was compared")
     if m.both_nan == m.total:

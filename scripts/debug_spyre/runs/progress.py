@@ -33,7 +33,7 @@ class Progress:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as people read them."""
+    """Seconds in words: 45 s, 3:20 min."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(int(seconds), 60)
@@ -41,7 +41,7 @@ def clock(seconds: float) -> str:
 
 
 def step(progress: Progress, line: str) -> Progress:
-    """The progress after one more line of results."""
+    """The progress after one more line of the results file."""
     try:
         event: dict[str, Any] = json.loads(line)
         kind = event["e"]

@@ -115,7 +115,7 @@ def op_name(op: str) -> str:
 
 
 def predicate(member: Member, seen: TestResult) -> Answer:
-    """Does what makes it a member hold here? Only a test that passed can have lost it."""
+    """Tell whether the member's predicate holds in this result; only a test that passed can have lost it."""
     if member.predicate == "falls-back":
         if op_name(member.op or "") in seen.fallbacks:
             return Answer.HOLDS
@@ -165,7 +165,7 @@ def compare_matrix(before: RunOutcomes, after: RunOutcomes) -> MatrixChange:
 
 
 def is_new_failure(was: Outcome, now: Outcome, *, collected_before: bool) -> bool:
-    """It fails now and did not before; a test that the run before selected and told nothing of is unclear, not new."""
+    """Tell whether the test fails now and did not before. A test that was selected before and has no outcome there is unclear, not new."""
     if now not in FAILING or was in FAILING:
         return False
     return not (was is Outcome.MISSING and collected_before)

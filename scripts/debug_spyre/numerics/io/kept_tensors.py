@@ -28,7 +28,10 @@ MOST_TESTS = 400
 
 
 def compare_kept(run_folder: Path, evidence: Evidence) -> Evidence:
-    """The evidence with each failure's pattern, severity and reason filled in; writes runs/<id>/comparisons.json."""
+    """Compare the tensors that each failure of the run kept; fill in pattern, severity and reason.
+
+    Writes runs/<id>/comparisons.json. A pair that can't be compared leaves its failure as it is.
+    """
     lines = list(_tensor_lines(run_folder / "results.jsonl"))
     if not lines:
         return evidence

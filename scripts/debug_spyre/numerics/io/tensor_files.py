@@ -40,7 +40,7 @@ def need_numpy() -> None:
 
 
 def split_name(word: str) -> tuple[Path, str | None]:
-    """FILE or FILE:KEY, where FILE may itself hold colons."""
+    """FILE or FILE:KEY as path and key (None if there is none); FILE itself may contain colons."""
     if Path(word).exists():
         return Path(word), None
     for place in (i for i, letter in enumerate(word) if letter == ":"):
@@ -51,7 +51,7 @@ def split_name(word: str) -> tuple[Path, str | None]:
 
 
 def read_tensor(word: str) -> Values:
-    """The tensor that FILE or FILE:KEY means.
+    """Read the tensor that FILE or FILE:KEY means (.safetensors, .npy, .pt).
 
     Raises:
         BadInputError: no such file or key, several tensors and no key, or a file that can't be read.
@@ -70,7 +70,9 @@ def read_tensor(word: str) -> Values:
 
 
 def safetensors_header(path: Path) -> dict[str, Any]:
-    """The header of a safetensors file, checked; "__metadata__" left out.
+    """Read and check the header of a safetensors file: tensor name -> dtype, shape, byte offsets.
+
+    Format: https://github.com/huggingface/safetensors, 8 bytes of length, then JSON.
 
     Raises:
         BadInputError: it is damaged or cut off.
@@ -166,7 +168,7 @@ def _read_npy(path: Path) -> Values:
 
 @contextmanager
 def quiet_torch() -> Iterator[Any]:
-    """torch, imported without its device backends.
+    """Import torch without its device backends, so that no card is touched.
 
     Raises:
         EnvironmentTroubleError: torch can't be imported.
@@ -222,10 +224,10 @@ def _tensors_in(value: Any, name: str, torch: Any) -> Iterator[tuple[str, Any]]:
 
 
 def from_torch(tensor: Any, torch: Any) -> Values:
-    """A CPU tensor's elements.
+    """The elements of a CPU tensor of any dtype in `formats`; the shape stays.
 
     Raises:
-        BadInputError: an element type that is none of ours.
+        BadInputError: another dtype.
     """
     dense = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     raw = dense.reshape(-1).view(torch.uint8).numpy().tobytes() if dense.numel() else b""

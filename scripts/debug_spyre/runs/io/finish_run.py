@@ -33,17 +33,17 @@ SESSION_TENSORS = 1024 * 1024 * 1024
 
 
 def grace_seconds() -> float:
-    """Time between TERM and KILL."""
+    """Seconds between TERM and KILL (DEBUG_SPYRE_GRACE)."""
     return _seconds("DEBUG_SPYRE_GRACE", 10.0)
 
 
 def quiet_seconds() -> float:
-    """After how long without output and result a run is said to be quiet."""
+    """Seconds without output and result after which a run is reported as quiet (DEBUG_SPYRE_QUIET)."""
     return _seconds("DEBUG_SPYRE_QUIET", 300.0)
 
 
 def release_seconds() -> float:
-    """How long the device may take to be let go."""
+    """Seconds that the device may take to become free after a run (DEBUG_SPYRE_RELEASE)."""
     return _seconds("DEBUG_SPYRE_RELEASE", 60.0)
 
 
@@ -68,7 +68,7 @@ def tensor_budget(folder: Path) -> int:
 
 
 def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
-    """The run's evidence, its kept tensors compared; written to evidence.json."""
+    """Read the run's evidence, compare its kept tensors, and write evidence.json. Problems are added to `notes`."""
     output = job.output_path
     evidence: Evidence | None = None
     reports: tuple[Report, ...] = ()
@@ -185,7 +185,7 @@ def _is_finished(events: Iterable[object], run: str) -> bool:
 
 
 def lost(run: RunFolder, job: rf.Job, started: RunStarted) -> None:
-    """Record a run whose supervisor died, with what its results still say."""
+    """Record a run whose supervisor died, with what its results file still contains."""
     seconds = 0.0
     for path in (run.results, job.output_path):
         with suppress(OSError):

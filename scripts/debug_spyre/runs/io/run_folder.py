@@ -115,7 +115,7 @@ class RunFolder:
 
     @property
     def job_file(self) -> Path:
-        """The job, and the file whose lock says that somebody minds it."""
+        """job.json. The kernel lock on this file tells that a supervisor is alive."""
         return self.path / "job.json"
 
     def job(self) -> Job:
@@ -139,12 +139,12 @@ class RunFolder:
             return {}
 
     def say(self, state: str, **facts: Any) -> None:
-        """Replace state.json; a full disk keeps nobody from going on: the journal is what counts."""
+        """Replace state.json. A full disk is ignored: the journal is what counts."""
         with suppress(EnvironmentTroubleError):
             write_atomically(self.path / "state.json", json.dumps({"state": state, **facts}), mode=PRIVATE)
 
     def has_live_supervisor(self) -> bool:
-        """A supervisor (or the caller that is starting one) lives."""
+        """Tell whether the run's supervisor, or the caller that is starting one, is alive."""
         return is_held(self.job_file) is True
 
     def write_job(self, job: Job) -> int:
@@ -161,7 +161,7 @@ class RunFolder:
         return descriptor
 
     def forget(self, output: Path) -> None:
-        """Take away a run that never began: its folder, its empty output, and the owner's folder if it was made for it."""
+        """Remove a run that never began: its folder, its empty output file, and the owner's folder if it was made for it."""
         shutil.rmtree(self.path, ignore_errors=True)
         if output.is_file() and output.stat().st_size == 0:
             output.unlink(missing_ok=True)
