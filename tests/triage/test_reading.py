@@ -5,7 +5,8 @@ import json
 import pytest
 
 from debug_spyre.triage.grouping import group
-from debug_spyre.triage.io.logs_reader import LONGEST, read_logs, read_run
+from debug_spyre.triage.io.logs_reader import read_logs, read_run
+from debug_spyre.triage.lines import LONGEST
 from debug_spyre.triage.nodeids import candidates, domain, from_junit, split_nodeid
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Counts, Kind, Outcome
@@ -65,12 +66,13 @@ def test_a_node_id_is_rebuilt_from_junit(classname, name, file, want):
     assert from_junit(classname, name, file) == want
 
 
-def test_two_sessions_give_the_counts_of_the_last_and_the_failures_of_both(read_text):
+def test_two_sessions_give_the_counts_and_the_failures_of_both(read_text):
     other = failing("tests/test_c.py::test_b").replace("1 failed", "1 failed, 3 passed")
     evidence = read_text(HEAD + failing("tests/test_a.py::test_b") + HEAD + other)
-    assert evidence.counts == Counts(failed=1, passed=3)
+    assert evidence.counts == Counts(failed=2, passed=3)
+    assert [s.counts for s in evidence.sessions] == [Counts(failed=1), Counts(failed=1, passed=3)]
     assert {f.nodeid for f in evidence.failures} == {"tests/test_a.py::test_b", "tests/test_c.py::test_b"}
-    assert any("2 pytest sessions" in w for w in evidence.warnings)
+    assert any("2 test sessions" in w for w in evidence.warnings)
 
 
 def test_a_test_that_passes_in_a_later_session_is_a_flake(read_text):
@@ -203,9 +205,9 @@ def test_a_progress_bar_in_the_same_line_hides_nothing(read_text):
     assert [t.outcome for t in read_text(text).tests] == [Outcome.FAILED]
 
 
-@pytest.mark.parametrize("name", ["missing.txt", "."])
-def test_a_file_that_cannot_be_read_is_refused(tmp_path, name):
-    with pytest.raises(BadInputError, match="cannot read"):
+@pytest.mark.parametrize(("name", "says"), [("missing.txt", "cannot read"), (".", "holds no log")])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path, name, says):
+    with pytest.raises(BadInputError, match=says):
         read_logs([tmp_path / name], checkout=None)
 
 
@@ -249,7 +251,7 @@ def test_a_test_that_passes_in_a_later_log_is_a_flake(tmp_path):
     ],
 )
 def test_numbers_of_any_length_stop_no_reading(read_text, text):
-    evidence = read_text(text)
+    evidence = read_text(text + "a.py::test_z PASSED\n")
     assert evidence.collected is None and all((f.mismatched or 0) < 10**18 for f in evidence.failures)
     group(evidence)
 
@@ -383,7 +385,7 @@ def test_a_table_after_the_counts_is_no_session(read_text):
 def test_a_second_quiet_session_without_a_heading_is_one(read_text):
     second = "F. [100%]\n" + failing("tests/test_c.py::test_b").replace("1 failed", "1 failed, 1 passed")
     evidence = read_text(HEAD + failing("tests/test_a.py::test_b") + second)
-    assert evidence.counts == Counts(failed=1, passed=1)
+    assert evidence.counts == Counts(failed=2, passed=1)
     assert len(evidence.failures) == 2
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from debug_spyre.triage.grouping import group
+from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Kind, Stage
 from test_rules import failure_of
 
@@ -45,13 +46,18 @@ def test_an_exit_before_the_first_line_of_a_session_is_an_error_of_the_session(r
     ("counts", "line", "found"),
     [
         ("no tests ran in 0.49s", "ERROR: file or directory not found: tests/test_gone.py::test_x", 1),
-        ("no tests ran in 0.49s", "ERROR: Process completed with exit code 5.", 0),
         ("3 passed in 0.49s", "ERROR: file or directory not found: /data/report.html", 0),
     ],
 )
 def test_a_node_id_that_is_not_there_is_an_error_of_the_session(read_text, counts, line, found):
     evidence = read_text(f"{HEAD}collected 0 items\n\n============ {counts} ============\n{line}\n")
     assert [f.nodeid for f in evidence.failures] == [None] * found
+
+
+def test_a_session_that_ran_no_test_is_refused(read_text):
+    text = f"{HEAD}collected 0 items\n\n===== no tests ran in 0.49s =====\nERROR: Process completed with exit code 5.\n"
+    with pytest.raises(BadInputError, match="a pytest session that ran no test"):
+        read_text(text)
 
 
 @pytest.mark.parametrize(

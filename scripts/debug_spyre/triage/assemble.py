@@ -15,20 +15,30 @@ from debug_spyre.triage.failures_without_summary import dump_of, dump_signal, fa
 from debug_spyre.triage.judging import judge
 from debug_spyre.triage.rule import Rule
 from debug_spyre.triage.rules import RULES
+from debug_spyre.triage.session_list import listed_sessions, notes_of, seen_outcomes, totals
 from debug_spyre.triage.session_text import Session, SummaryLine
 from debug_spyre.triage.shared_setup import with_first_verdict
 from debug_spyre.triage.terminal import Terminal
-from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, Stage, TestRecord, Unrecognised
+from debug_spyre.vocabulary.evidence import (
+    Evidence,
+    Failure,
+    Fallback,
+    Kind,
+    Outcome,
+    Stage,
+    TestRecord,
+    Unrecognised,
+)
 
 _OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}
 
 
-def evidence_of(terminal: Terminal, *, source: str, rules: Sequence[Rule] = RULES) -> Evidence:
-    """All that the text shows."""
-    sessions = [s for s in terminal.sessions if s.is_shown]
+def evidence_of(terminals: Sequence[Terminal], *, source: str, rules: Sequence[Rule] = RULES) -> Evidence:
+    """All that the text shows; several terminals where several streams of lines stand among each other in it."""
+    sessions = sorted((s for t in terminals for s in t.sessions if s.is_shown), key=lambda s: s.number)
     listed: list[Failure] = []
     later_passed: set[str] = set()
-    warnings = list(terminal.warned.notes)
+    warnings = list(dict.fromkeys(note for t in terminals for note in t.warned.notes))
     for session in sessions:
         if session.counts is None:
             session.counts = session.maybe
@@ -38,27 +48,37 @@ def evidence_of(terminal: Terminal, *, source: str, rules: Sequence[Rule] = RULE
         later_passed |= {n for n, o in session.progress.outcomes.items() if o is Outcome.PASSED and n not in failed}
         later_passed -= {n for n in failed if n}
     listed = [_flaky(f) if f.nodeid in later_passed and len(sessions) > 1 else f for f in listed]
-    if not listed and terminal.traceback is not None and not any(s.counts for s in sessions):
-        listed = [judge(terminal.traceback, source=source, rules=rules)]
-    last = next((s for s in reversed(sessions) if s.begun), sessions[-1] if sessions else terminal.session)
-    if len([s for s in sessions if s.begun]) > 1:
-        warnings.append(
-            f"{len([s for s in sessions if s.begun])} pytest sessions in one log; the counts are the last one's"
-        )
-    warnings += _reruns(sessions)
-    warnings += [f"the session ended early: {s.interrupted[1]}" for s in sessions if s.interrupted]
+    trace = next((t.traces.first for t in terminals if t.traces.first is not None), None)
+    if not listed and trace is not None and not any(s.counts for s in sessions):
+        listed = [judge(trace, source=source, rules=rules)]
+    begun = [s for s in sessions if s.begun]
+    counts = totals(begun, listed)
+    warnings += notes_of(begun, counts)
     return Evidence(
         sources=(source,),
-        counts=last.counts,
-        complete=last.counts is not None,
+        counts=counts,
+        complete=bool(begun) and begun[-1].counts is not None and begun[-1].ended >= begun[-1].begun_at_once,
         failures=tuple(listed),
-        fallbacks=terminal.warned.result(),
+        fallbacks=_fallbacks(terminals),
         tests=_records(sessions, listed),
         unrecognised=_unrecognised(listed),
         warnings=tuple(dict.fromkeys(warnings)),
-        collected=last.progress.collected,
+        collected=sum(s.progress.collected or 0 for s in begun) or None,
         signal=next((s.ending.signal for s in reversed(sessions) if s.ending.signal), None) or dump_signal(sessions),
+        seen=seen_outcomes(begun, listed) if counts is None else None,
+        sessions=listed_sessions(begun, source),
     )
+
+
+def _fallbacks(terminals: Sequence[Terminal]) -> tuple[Fallback, ...]:
+    if len(terminals) == 1:
+        return terminals[0].warned.result()
+    found: dict[tuple[str, str | None, int | None], Fallback] = {}
+    for fallback in (f for t in terminals for f in t.warned.result()):
+        key = (fallback.op, fallback.file, fallback.line)
+        before = found[key].nodeids if key in found else ()
+        found[key] = replace(fallback, nodeids=tuple(dict.fromkeys((*before, *fallback.nodeids))))
+    return tuple(found.values())
 
 
 def _later_wins(listed: list[Failure], found: list[Failure]) -> list[Failure]:
@@ -75,7 +95,8 @@ def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], w
     workers = sum("crashed while running" in line for block in session.blocks for line in block.plain)
     found = []
     for block in session.blocks:
-        if block.nodeid is None and not block.frames and not block.errors and session.summary:
+        empty = not block.frames and not block.errors
+        if (block.nodeid is None and empty and session.summary) or (block.is_headless and not block.errors):
             continue  # a line that captured output drew
         failure = judge(block, source=source, rules=rules)
         if failure.nodeid is None:
@@ -154,11 +175,6 @@ def _interrupted(session: Session, *, source: str, rules: Sequence[Rule]) -> lis
 
 def _flaky(failure: Failure) -> Failure:
     return replace(failure, tags=(*failure.tags, "flake"))
-
-
-def _reruns(sessions: list[Session]) -> list[str]:
-    passed = [n for s in sessions for n in s.progress.reruns if s.progress.outcomes.get(n) is Outcome.PASSED]
-    return [f"passed only when run again: {n}" for n in passed[:20]]
 
 
 def _records(sessions: list[Session], failures: list[Failure]) -> tuple[TestRecord, ...]:

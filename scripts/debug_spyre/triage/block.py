@@ -84,6 +84,7 @@ class Block:
     chained: bool = False
     mocked: str | None = None  # a source line of the test that replaces parts of the device path
     criticals: int = 0
+    is_headless: bool = False  # its heading is not in the text
     unwritten: bool = False  # the fill pattern of fresh device memory stands in a value
 
     def feed(self, line: str) -> None:

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict, deque
 
 from debug_spyre.triage.block import Block, Frame
-from debug_spyre.triage.nodeids import candidates, domain, file_of, from_domain, split_nodeid
+from debug_spyre.triage.nodeids import candidates, domain, file_of, from_domain, function_of, split_nodeid
 from debug_spyre.triage.session_text import Session, SummaryLine
 from debug_spyre.vocabulary.evidence import Outcome
 
@@ -39,12 +39,40 @@ def name_blocks(session: Session) -> None:
             waiting[(line.word != "ERROR", domain(nodeid) if "::" in nodeid else nodeid)].append(line)
     by_domain = _progress_names(session)
     for block in session.blocks:
+        if block.nodeid is not None or block.is_headless:
+            continue
         crashed = next((m for text in block.plain if (m := _CRASHED.match(text))), None)
         if crashed:
             block.nodeid = crashed[2]
             _take(waiting, block.phase == "call", domain(crashed[2]))
             continue
         block.nodeid = _from_summary(waiting, block) or _from_progress(by_domain, block) or _from_frames(block, session)
+    _name_headless(session)
+
+
+def _name_headless(session: Session) -> None:
+    """A text without its heading stands where the summary has its line: between those of its neighbours."""
+    places = {line.nodeid: place for place, line in enumerate(session.summary)}
+    taken = {block.nodeid for block in session.blocks}
+    for number, block in enumerate(session.blocks):
+        if not block.is_headless or not block.errors:
+            continue
+        frame = next((f for f in block.frames if _is_test_file(f.file) and (f.function or "").startswith("test")), None)
+        path = as_printed(frame.file, session) if frame else None
+        free = [
+            (place, line.nodeid)
+            for place, line in enumerate(session.summary)
+            if line.word in FAILED_WORDS | {"ERROR"}
+            and line.nodeid not in taken
+            and (frame is None or function_of(line.nodeid or "") == frame.function)
+        ]
+        after = places.get(session.blocks[number + 1].nodeid) if number + 1 < len(session.blocks) else None
+        before = places.get(session.blocks[number - 1].nodeid) if number else None
+        near = [nodeid for place, nodeid in free if after == place + 1 or before == place - 1]
+        block.nodeid = near[0] if near else free[0][1] if len(free) == 1 else None
+        if block.nodeid is None and path and frame:
+            block.nodeid = f"{path}::{frame.function}"
+        taken.add(block.nodeid)
 
 
 def _from_summary(waiting: dict[tuple[bool, str], deque[SummaryLine]], block: Block) -> str | None:

@@ -17,20 +17,35 @@ _STACK_FRAME = re.compile(r'\s*File "(.{1,400}?)", line (\d{1,9}), in (.+)$')
 _SIGNAL = re.compile(r"Signal Received: (\d+) \(([^)]+)\)")
 LONGEST_LINE = 2000
 _FATAL_TEXT = re.compile(
-    r"(?:^|\s)(Segmentation fault|Aborted|Bus error|Illegal instruction|Floating-point exception|Trace/breakpoint trap)$"
+    r"(?:^|\s)(Segmentation fault|Aborted|Bus error|Illegal instruction|Floating[- ]point exception|Trace/breakpoint trap)$"
 )
 _BETWEEN = re.compile(
     r"(?:\[gw\d+\] \[ *\d+%\] \w+ )?[^\s\"]+\.py::.*?\s*(\s(?:File \".*|Segmentation fault|Aborted|Bus error)|)$"
 )
 _SHELL_LINE = re.compile(
-    r"(?:^.{0,200}?: line \d+: +\d+ |^/?\S{0,200}: +\d+ |^)(Segmentation fault|Aborted|Killed|Bus error|Illegal instruction|Floating point exception|Terminated)(?: +\(core dumped\)| {2,}|$)"
+    r"(?:^.{0,200}?: line \d+: +\d+ |^/?\S{0,200}: +\d+ |^.{0,200}?\*\*\* \[[^\]]{1,200}\] |^)(Segmentation fault|Aborted|Killed|Bus error|Illegal instruction|Floating point exception|Terminated)(?: +\(core dumped\)| {2,}|$)"
 )
 _CANCEL = re.compile(
     r"##\[error\]The (?:operation was canceled|job (?:running on|has exceeded|was canceled)|action .{1,80} has timed out)|The operation was canceled"
     r"|has timed out after \d+ minutes|stall-watcher\]|No new output for \d+|timeout: sending signal|SIGNAL EXIT|The runner has received a shutdown signal"
     r"|CANCELLED AT|DUE TO TIME LIMIT|##\[error\]The process .{1,200} because .{0,80}STDIO"
 )
-_EXIT = re.compile(r"(?:exit code|exited with code|returned exit code|exit status|Exit code:?) (\d+)")
+_EXIT = re.compile(
+    r"(?:exit(?:ed)?(?: with)?[ _-]?(?:code|status)?|return(?:ed)?(?: ?code| status)?|status|\brc|\*\*\* \[[^\]]{1,200}\] Error)"
+    r"(?: was| of|:|=| is)* ?(-?\d{1,3})\b",
+    re.IGNORECASE,
+)
+_TOLD = re.compile(
+    r"(?:died with|received|exit signal|killed by|terminated by|dumped core|\bby) .{0,30}?\b(SIG(?:SEGV|ABRT|BUS|ILL|FPE|KILL))\b"
+)
+_TOLD_NAMES = {
+    "SIGSEGV": "Segmentation fault",
+    "SIGABRT": "Aborted",
+    "SIGBUS": "Bus error",
+    "SIGILL": "Illegal instruction",
+    "SIGFPE": "Floating point exception",
+    "SIGKILL": "Killed",
+}
 _NUMBERS = {
     "Segmentation fault": 11,
     "Aborted": 6,
@@ -42,8 +57,8 @@ _NUMBERS = {
 }
 _ENTRANCE = re.compile(
     r"Fatal Python|\+ Timeout \+|Timeout \(|most recent call first|Stack of|Signal Received|Segmentation fault|Aborted|Killed|Bus error|Illegal instr"
-    r"|Floating point exc|Terminated|##\[error\]|stall-watcher|No new output|sending signal|SIGNAL EXIT|shutdown signal|TIME LIMIT|timed out after|exit code|exit status"
-    r"|exited with|terminate called|what\(\):|operation was canceled|BACKTRACE|malloc|corrupt|double free|libsenlib|RAS::|CRITICAL"
+    r"|Floating point exc|Terminated|##\[error\]|stall-watcher|No new output|sending signal|SIGNAL EXIT|shutdown signal|TIME LIMIT|timed out after|(?i:exit[ _-]?(?:code|status)|exited|return ?code|\*\*\* \[)"
+    r"|dumped core|core dumped|SIG[A-Z]{3,4}\b|terminate called|what\(\):|operation was canceled|BACKTRACE|malloc|corrupt|double free|libsenlib|RAS::|CRITICAL"
 )
 _ABORT_TEXT = re.compile(r"what\(\): +(.*)|(malloc\(\)[^\n]*|free\(\): [^\n]*|double free[^\n]*|corrupted [^\n]*)")
 
@@ -73,6 +88,7 @@ class Ending:
     cancelled: tuple[int, str] | None = None
     signal: int | None = None
     signal_text: tuple[int, str] | None = None
+    exit: int | None = None  # the first status that a runner tells
     abort_text: str | None = None
     texts: list[str] = field(default_factory=list)
     _in_dump: bool = False
@@ -148,6 +164,8 @@ class Ending:
             self._signal(number, _NUMBERS.get(match[1], 0), match[1])
         elif match and match[1] == "Terminated":
             self.cancelled = self.cancelled or (number, text.strip()[:200])
+        elif match := _TOLD.search(text):
+            self._signal(number, _NUMBERS[_TOLD_NAMES[match[1]]], _TOLD_NAMES[match[1]])
         if "terminate called" in text:
             self._signal(number, 6, "Aborted")
         if match := _ABORT_TEXT.search(text):
@@ -157,9 +175,7 @@ class Ending:
         if _CANCEL.search(text):
             self.cancelled = self.cancelled or (number, text.strip()[:200])
         if match := _EXIT.search(text):
-            code = int(match[1])
-            if 128 < code < 160 and self.signal is None:
-                self.signal = code - 128
+            self._exit(int(match[1]))
         if len(self.texts) < 40:
             self.texts.append(text)
 
@@ -167,6 +183,11 @@ class Ending:
         if self.signal_text is None:
             self.signal_text = (number, text)
             self.signal = signal or self.signal
+
+    def _exit(self, code: int) -> None:
+        self.exit = code if self.exit is None else self.exit
+        signal = code - 128 if 128 < code < 160 else -code if -32 < code < 0 else None
+        self.signal = self.signal or signal
 
     @property
     def is_silent(self) -> bool:

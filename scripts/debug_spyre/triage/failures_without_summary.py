@@ -114,6 +114,7 @@ def dump_signal(sessions: list[Session]) -> int | None:
         "Bus error": 7,
         "Illegal instruction": 4,
         "Floating-point exception": 8,
+        "Floating point exception": 8,
     }
     for session in reversed(sessions):
         for dump in reversed(session.ending.dumps):

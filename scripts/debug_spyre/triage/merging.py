@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
+from functools import reduce
 
-from debug_spyre.vocabulary.evidence import Counts, Evidence, Failure, Fallback, Outcome, TestRecord
+from debug_spyre.vocabulary.evidence import Counts, Evidence, Failure, Fallback, Outcome, SessionCounts, TestRecord
 
 
 def merge(found: Sequence[Evidence]) -> Evidence:
@@ -13,8 +14,8 @@ def merge(found: Sequence[Evidence]) -> Evidence:
     if len(found) == 1:
         return found[0]
     passed = [{t.nodeid for t in e.tests if t.outcome is Outcome.PASSED} for e in found]
+    seen = [e.seen for e in found if e.seen is not None]
     counted = [e.counts for e in found if e.counts is not None]
-    totals = {f.name: sum(getattr(c, f.name) for c in counted) for f in fields(Counts)}
     tests: dict[str, TestRecord] = {}
     fallbacks: dict[tuple[str, str | None, int | None], Fallback] = {}
     for evidence in found:
@@ -26,7 +27,7 @@ def merge(found: Sequence[Evidence]) -> Evidence:
             fallbacks[key] = Fallback(one.op, one.file, one.line, tuple(names), one.accepted)
     return Evidence(
         sources=tuple(s for e in found for s in e.sources),
-        counts=Counts(**totals) if counted else None,
+        counts=reduce(Counts.plus, counted) if counted else None,
         complete=bool(found) and all(e.complete for e in found),
         failures=tuple(_flaky(f, passed[place + 1 :]) for place, e in enumerate(found) for f in e.failures),
         fallbacks=tuple(fallbacks.values()),
@@ -36,7 +37,13 @@ def merge(found: Sequence[Evidence]) -> Evidence:
         collected=sum(e.collected or 0 for e in found) or None,
         selected=tuple(dict.fromkeys(n for e in found for n in e.selected)),
         signal=next((e.signal for e in found if e.signal), None),
+        seen=reduce(Counts.plus, seen) if seen and not counted else None,
+        sessions=tuple(s for e in found for s in (e.sessions or _as_session(e))),
     )
+
+
+def _as_session(evidence: Evidence) -> tuple[SessionCounts, ...]:
+    return tuple(SessionCounts(source, 0, None, evidence.counts) for source in evidence.sources)
 
 
 def _flaky(failure: Failure, later: Sequence[set[str]]) -> Failure:

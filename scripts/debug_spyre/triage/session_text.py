@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from debug_spyre.triage.block import Block
 from debug_spyre.triage.death_markers import Ending
+from debug_spyre.triage.loose_lines import BAD_WORDS
 from debug_spyre.triage.progress_lines import Progress
 from debug_spyre.vocabulary.evidence import Counts
 
@@ -39,6 +40,10 @@ class Session:
     has_header: bool = False
     begun: bool = False
     is_guessed: bool = False  # it began without a heading
+    begun_at_once: int = 1  # sessions whose lines stand among each other
+    ended: int = 0  # how many of them printed their counts
+    stream: str = ""  # what tells its lines from those of another process in the same text
+    counts_lines: list[str] = field(default_factory=list)
 
     @property
     def is_shown(self) -> bool:
@@ -46,6 +51,18 @@ class Session:
         if self.is_guessed and self.counts is None and not self.blocks and not self.summary and self.ending.is_silent:
             return False
         return self.begun or self.internal is not None or not self.ending.is_silent
+
+    @property
+    def is_untouched(self) -> bool:
+        """No test of it has an outcome yet, and nothing says that it ended."""
+        done = self.progress.outcomes or self.progress.letters or self.blocks or self.summary
+        return not done and self.counts is None and self.interrupted is None and self.ending.is_silent
+
+    @property
+    def known_bad(self) -> int:
+        """Failures that have a text or a summary line."""
+        named = sum(line.word in BAD_WORDS for line in self.summary)
+        return max(len(self.blocks), named, len(self.one_liners))
 
     @property
     def has_nothing(self) -> bool:

@@ -1,6 +1,7 @@
 """pytest's terminal text as a stream of lines: sessions, progress, failures, warnings, summary, endings.
 
-What is kept grows with the number of tests and failures, never with the size of the text.
+No heading is needed: what a line says by itself is taken. What is kept grows with the number of tests and failures,
+never with the size of the text.
 """
 
 from __future__ import annotations
@@ -8,34 +9,23 @@ from __future__ import annotations
 import re
 
 from debug_spyre.triage.block import Block
+from debug_spyre.triage.failure_texts import FailureTexts
 from debug_spyre.triage.fallback_warnings import Warned
-from debug_spyre.triage.lines import without_engine
-from debug_spyre.triage.nodeids import split_nodeid, without_marks
+from debug_spyre.triage.loose_lines import BAD_WORDS, loose_summary, summary_line
+from debug_spyre.triage.nodeids import candidates, domain, split_nodeid
 from debug_spyre.triage.progress_lines import Progress
-from debug_spyre.triage.sections import (
-    ERRORS,
-    FAILURES,
-    START,
-    SUMMARY,
-    WARNINGS,
-    counts,
-    failure_title,
-    heading,
-    is_name,
-    phase_and_name,
-)
+from debug_spyre.triage.sections import ERRORS, FAILURES, OTHER, START, SUMMARY, WARNINGS, counts, heading
 from debug_spyre.triage.session_text import Session, SummaryLine
-from debug_spyre.vocabulary.evidence import Counts
+from debug_spyre.triage.traces import Traces
+from debug_spyre.triage.unittest_text import UnittestText
 
-_SUMMARY = re.compile(
-    r"(FAILED|ERROR|SUBFAILED|SUBFAIL|PASSED|SKIPPED|XFAIL|XPASS|RERUN|SUBPASSED|SUBSKIPPED)(.*)$", re.DOTALL
-)
-_LINE_STYLE = re.compile(r"(\S[^\n]{0,400}?):(\d+): (?=\S)(.*)$")
 _CONFTEST = re.compile(r"(?:ImportError while loading conftest|Error (?:importing|while loading) plugin) '?([^']+)'?")
 _USAGE = re.compile(r"ERROR: (?:usage: )?(.*)|(?:\S*pytest\S*|__main__\.py): error: (.*)")
 _NOT_FOUND = re.compile(r"ERROR: (?:file or directory not found|not found|found no collectors|module or package)")
 _BANG = re.compile(r"!+ (.+?) !+$")
 _ROOT = re.compile(r"rootdir: (\S.*?)(?:, (?:config|ini)file.*)?$")
+_BETWEEN = "between"  # after a counts line
+_MOST_LINES = 60  # of one summary line's message
 
 
 class Terminal:
@@ -44,13 +34,14 @@ class Terminal:
     def __init__(self) -> None:
         self.sessions = [Session(0)]
         self.warned = Warned()
-        self.traceback: Block | None = None
+        self.traces = Traces()
         self.last_number = 0
+        self._texts = FailureTexts()
+        self._unittest = UnittestText()
         self._section = START
-        self._block: Block | None = None
         self._nested = False
         self._conftest = False
-        self._tracing: Block | None = None
+        self._held: list[tuple[int, str, str]] = []  # FAILED lines in captured output: a summary, or another run's
 
     @property
     def session(self) -> Session:
@@ -66,6 +57,8 @@ class Terminal:
                 return
         elif first == "I" and line.startswith("INTERNALERROR> "):
             self._internal(number, line[15:])
+            return
+        if self._nested or (first and first in "FESPXR_" and self._loose(number, line)):
             return
         if self._section in {FAILURES, ERRORS}:
             self._failures(number, line)
@@ -83,7 +76,7 @@ class Terminal:
         self.last_number = number
         found = counts(line)
         if found is not None and line.endswith(("=", ")", "s")):
-            self._finish(found)
+            self._finish(number, line)
         elif self._section not in {FAILURES, ERRORS, WARNINGS, SUMMARY}:
             self.session.ending.feed(number, line, self._running(line))
 
@@ -95,33 +88,100 @@ class Terminal:
         kind = heading(line) if line[0] == "=" else None
         if kind is None and found is None:
             return False
-        if self._block is not None and self._block.in_captured:
+        if self._texts.is_captured:
             if kind == START:
                 self._nested = True
                 return True
             if found is not None and line[0] != "=":
                 self.session.maybe = found  # the counts of a run inside a test, unless nothing else follows
                 return True
-        self._block = None
+        held, self._held = self._held, []
+        self._texts.block = None
         if found is not None:
-            self._finish(found)
+            for each in held:
+                self._add(*each)
+            self._finish(number, line)
             return True
         if kind == START:
-            if self.session.begun:
-                self.sessions.append(Session(number))
-            self.session.number, self.session.has_header, self.session.begun = number, True, True
-        elif self.session.counts is not None and kind in {FAILURES, ERRORS, SUMMARY, WARNINGS}:
+            self._begin(number)
+        elif self.session.counts is not None and self.session.ended >= self.session.begun_at_once and kind != OTHER:
             self.sessions.append(Session(number))
         self.session.begun = True
         self._section = str(kind)
         return True
 
-    def _finish(self, found: Counts) -> None:
-        if self.session.counts is not None and self._section != START:
-            self._section = "between"
-        self.session.counts = found
-        self.session.begun = True
-        self._section = "between"
+    def _begin(self, number: int) -> None:
+        session = self.session
+        if session.begun and session.has_header and session.is_untouched:
+            session.begun_at_once += 1  # the one before has hardly begun: they run at the same time
+            return
+        if session.begun:
+            self.sessions.append(Session(number))
+        self.session.number, self.session.has_header, self.session.begun = number, True, True
+
+    def _finish(self, number: int, line: str) -> None:
+        found, session = counts(line), self.session
+        if found is None or line in session.counts_lines:
+            return
+        if session.counts is not None and session.ended >= session.begun_at_once:
+            self.sessions.append(Session(number, is_guessed=True))
+            session = self.session
+        session.counts = found if session.counts is None else session.counts.plus(found)
+        session.counts_lines.append(line)
+        session.ended, session.begun = session.ended + 1, True
+        self._section = _BETWEEN if session.ended >= session.begun_at_once else START
+
+    def _loose(self, number: int, line: str) -> bool:
+        """A failure's heading or a summary line, whatever section it stands in."""
+        if self._section in {SUMMARY, OTHER} or self._conftest:
+            return False
+        if line[0] == "_":
+            if self._section in {FAILURES, ERRORS} or not self._may_begin():
+                return False
+            return self._open_text(number, line)
+        found = loose_summary(line)
+        if found is None:
+            return False
+        if not self._texts.is_captured:
+            self._add(number, *found, is_loose=True)
+            return True
+        if found[0] in BAD_WORDS:
+            self._held.append((number, *found))
+            if any(domain(n) == b.title for n in candidates(found[1])[:1] for b in self.session.blocks):
+                held, self._held = self._held, []
+                for each in held:
+                    self._add(*each, is_loose=True)
+                return True
+        return False
+
+    def _may_begin(self) -> bool:
+        """Failures that the counts name are still without a text."""
+        session = self.session
+        return session.counts is None or session.known_bad < session.counts.failed + session.counts.errors
+
+    def _open_text(self, number: int, line: str) -> bool:
+        texts = self._texts
+        if not texts.titled(number, line, self.session, section=FAILURES, strict=True) and not texts.headless(
+            number, line, self.session
+        ):
+            return False
+        self.session.begun, self._section = True, FAILURES
+        return True
+
+    def _add(self, number: int, word: str, text: str, *, is_loose: bool = False) -> None:
+        session = self.session
+        if is_loose and any(s.word == word and s.text == text for s in session.summary[-200:]):
+            return
+        if word in BAD_WORDS:
+            session.progress.running.pop(candidates(text)[0], None)
+            if is_loose and not self._may_begin():
+                self.sessions.append(Session(number, is_guessed=True))
+                session = self.session
+        session.begun = True
+        session.summary.append(SummaryLine(word, text, number))
+        self._texts.block = None
+        if self._section != _BETWEEN:
+            self._section = SUMMARY
 
     def _between(self, number: int, line: str) -> None:
         """After a counts line, or inside a section that says nothing about failures."""
@@ -141,28 +201,38 @@ class Terminal:
         else:
             self.warned.feed_front(line)
         probe = Progress()
-        if line and probe.feed(number, line) and (probe.outcomes or probe.running or "%]" in line):
+        if self._unittest.begins(line) or (
+            line and probe.feed(number, line) and (probe.outcomes or probe.running or "%]" in line)
+        ):
             self.sessions.append(Session(number, begun=True, is_guessed=True))
             self._section = START
             self._start(number, line)
+        elif self._may_begin() and line[:1] != "E":
+            self._open_text(number, line)
+        else:
+            self._unittest.feed(number, line, session)
 
     def _start(self, number: int, line: str) -> None:
         if not line:
             self._conftest = False
-            self._tracing = None
+            self.traces.end()
             return
         session = self.session
         if self._conftest and session.internal is not None:
             session.internal.feed(line)
             return
         running_before = session.progress.current
+        if self._unittest.feed(number, line, session):
+            if session.counts is not None:
+                self._section = _BETWEEN
+            return
         taken = session.progress.feed(number, line)
         if session.ending.feed(number, line, session.progress.current or running_before):
             return
         if taken:
             session.begun = True
-            return
-        self._other_text(number, line)
+        elif not self._open_text(number, line):
+            self._other_text(number, line)
 
     def _running(self, line: str) -> str | None:
         progress = self.session.progress
@@ -187,7 +257,7 @@ class Terminal:
             self.warned.feed(line, nodeid=session.progress.current)
         else:
             self.warned.feed_front(line)
-        self._trace(number, line)
+        self.traces.feed(number, line)
 
     def _usage(self, number: int, line: str) -> bool:
         match = _USAGE.match(line)
@@ -197,20 +267,6 @@ class Terminal:
         block.errors.append(f"UsageError: {match[1] or match[2]}")
         self.session.internal = self.session.internal or block
         return True
-
-    def _trace(self, number: int, line: str) -> None:
-        text = without_engine(line)
-        if text.startswith(("Traceback (most recent call last)", "  + Exception Group Traceback")):
-            self._tracing = Block(title="traceback", phase="session", number=number)
-            if self.traceback is None:
-                self.traceback = self._tracing
-        if self._tracing is None or text.startswith("##["):
-            self._tracing = None
-            return
-        if self._tracing.in_errors and len(self._tracing.errors) >= 12:
-            self._tracing = None
-            return
-        self._tracing.feed(text)
 
     def _bang(self, number: int, line: str) -> None:
         if match := _BANG.match(line[:400]):
@@ -225,51 +281,23 @@ class Terminal:
         session.internal.feed(text)
 
     def _failures(self, number: int, line: str) -> None:
-        if self._nested:
+        texts = self._texts
+        if texts.titled(number, line, self.session, section=self._section, strict=False):
             return
-        captured = self._block is not None and self._block.in_captured
-        if line[:1] == "_" and (title := failure_title(line)) and (not captured or is_name(title)):
-            self._block = self._new_block(number, title)
-            self.session.blocks.append(self._block)
-            return
-        if line[:1] == "!" and self._block is not None and _BANG.match(line[:400]):
+        if line[:1] == "!" and texts.block is not None and _BANG.match(line[:400]):
             self._bang(number, line)
             return
-        if self._block is None or self._block.title == "":
-            self._one_liner(number, line)
-            return
-        self._block.feed(line)
+        texts.feed(number, line, self.session)
         if "FallbackWarning:" in line and line[:1] != "E":
             self.warned.feed(line)
 
-    def _new_block(self, number: int, title: str) -> Block:
-        phase, name = phase_and_name(title, self._section)
-        return Block(title=name, phase=phase, number=number)
-
-    def _one_liner(self, number: int, line: str) -> None:
-        """--tb=line: error lines and then the place with its first line; before pytest 9 the place with the message."""
-        if line[:1] == "E":
-            if self._block is None or self._block.frames:
-                self._block = Block(title="", number=number)
-            self._block.feed(line)
-        elif match := _LINE_STYLE.match(line[:2000]):
-            if self._block is None or self._block.frames:
-                self._block = Block(title="", number=number)
-                self._block.feed(f"E   {match[3]}")
-            self._block.feed(f"{match[1]}:{match[2]}: in ?")
-            self.session.one_liners.append(self._block)
-        elif self._block is not None:
-            self._block.feed(f"E   {line.strip()}")
-
     def _summary(self, number: int, line: str) -> None:
-        match = _SUMMARY.match(line)
-        if match is None:
-            if line[:1] == "!":
-                self._bang(number, line)
-            elif self.session.summary and len(self.session.summary[-1].more) < 60:
-                self.session.summary[-1].more.append(line[:2000])
-            return
-        word, rest = match[1], match[2]
-        if rest[:1] not in {" ", "[", "("}:
-            return
-        self.session.summary.append(SummaryLine(word, without_marks(rest).rstrip(), number))
+        found = summary_line(line)
+        if found is not None:
+            self._add(number, *found)
+        elif line[:1] == "!":
+            self._bang(number, line)
+        elif line[:1] == "_" and self._open_text(number, line):
+            pass
+        elif self.session.summary and len(self.session.summary[-1].more) < _MOST_LINES:
+            self.session.summary[-1].more.append(line[:2000])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from debug_spyre.triage.digest import say_fallback
-from debug_spyre.vocabulary.evidence import Cluster, Evidence, Triage
+from debug_spyre.triage.session_list import say_counts
+from debug_spyre.vocabulary.evidence import Cluster, Counts, Evidence, Triage
 
 MOST_CLUSTERS = 12
 MOST_FALLBACKS = 6
@@ -33,20 +34,17 @@ def say(triage: Triage, *, next_command: str) -> list[str]:
 
 def headline(evidence: Evidence, clusters: int) -> str:
     """Counts and size in one line."""
-    counts = evidence.counts
+    counts, failing = evidence.counts, {f.nodeid for f in evidence.failures if "flake" not in f.tags}
     if counts is None:
-        said = "no counts" if not evidence.failures else f"{len(evidence.failures)} failing, no counts"
+        said = f"{say_counts(evidence.seen)} so far" if evidence.seen else "no outcome"
     else:
-        pairs = (
-            (counts.failed, "failed"),
-            (counts.errors, "errors"),
-            (counts.passed, "passed"),
-            (counts.skipped, "skipped"),
-            (counts.xfailed, "xfailed"),
-            (counts.xpassed, "xpassed"),
-        )
-        said = ", ".join(f"{number} {word}" for number, word in pairs if number) or "no tests"
-    end = "" if evidence.complete else " (the text ends without pytest's summary)"
+        said = say_counts(counts)
+    end = "" if evidence.complete else " (the text ends without a summary)"
+    bad = (counts or evidence.seen or Counts()).failed + (counts or evidence.seen or Counts()).errors
+    if bad and not failing:
+        end += ", none of the failing tests is named"
+    elif counts is not None and len(failing) > bad:
+        end += f", {len(failing) - bad} more that no counts include"
     return f"{said}{end}: {clusters} cluster{'s' if clusters != 1 else ''}"
 
 

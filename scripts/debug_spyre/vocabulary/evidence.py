@@ -6,7 +6,7 @@ Absent knowledge is None, never a guess. Keys of the JSON forms are stable: add,
 from __future__ import annotations
 
 import typing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -111,6 +111,21 @@ class Counts:
     xfailed: int = 0
     xpassed: int = 0
 
+    def plus(self, other: Counts) -> Counts:
+        """The counts of two sessions together."""
+        return Counts(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(Counts)})
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCounts:
+    """One of several sessions in the sources: where it begins, the file it ran first, how it ended."""
+
+    source: str | None
+    line: int
+    name: str | None
+    counts: Counts | None
+    exit: int | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class TestRecord:
@@ -149,6 +164,8 @@ class Evidence:
     collected: int | None = None
     selected: tuple[str, ...] = ()  # collected node ids in order, where known
     signal: int | None = None
+    seen: Counts | None = None  # without a counts line: the outcomes that the text shows so far
+    sessions: tuple[SessionCounts, ...] = ()  # where there are several: the counts are their sum
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,32 +1,30 @@
 """Reads logs that anybody made and the runs of our own: recognises the form, streams it, returns Evidence.
 
-A file is read once, in pieces; bytes that are not UTF-8 survive as surrogate escapes.
+No evidence is never green: what holds no test outcome is refused, with what it looks like.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree as ET
 
 from debug_spyre.triage.assemble import evidence_of
 from debug_spyre.triage.ffdc import Report, as_evidence, joined, parse
-from debug_spyre.triage.junit import Junit
-from debug_spyre.triage.lines import LONGEST, clean
+from debug_spyre.triage.io.file_lines import numbered_lines, raw_lines
+from debug_spyre.triage.io.junit_file import read_junit
+from debug_spyre.triage.io.sources import Source, opened
+from debug_spyre.triage.looks import looks_like
 from debug_spyre.triage.merging import merge
 from debug_spyre.triage.results import Results
 from debug_spyre.triage.rule import Rule
 from debug_spyre.triage.rules import RULES
 from debug_spyre.triage.terminal import Terminal
 from debug_spyre.vocabulary.errors import BadInputError
-from debug_spyre.vocabulary.evidence import Evidence, Kind
-
-PIECE = 1 << 20
-_CASE_NAME = re.compile(rb'<testcase\b[^>]{0,4000}?\bname="([^"]{0,4000})"')
+from debug_spyre.vocabulary.evidence import Counts, Evidence, Kind
 
 
 def read_logs(paths: Sequence[Path], *, checkout: Path | None, rules: Sequence[Rule] = RULES) -> Evidence:
@@ -35,8 +33,45 @@ def read_logs(paths: Sequence[Path], *, checkout: Path | None, rules: Sequence[R
     Raises:
         BadInputError: a file can't be read, or it is of no known form.
     """
-    found = [_read_one(path, rules) for path in paths]
-    return _accept(merge(found), checkout)
+    with opened(paths) as sources:
+        found = [(source, _read_one(source, rules)) for source in sources]
+        told = [(source, evidence) for source, evidence in found if holds_outcome(evidence)]
+        if not told:
+            raise _no_outcome([source for source, _ in found])
+        silent = tuple(
+            f"{source.name} holds no test outcome: it looks like {_looks(source)}"
+            for source, evidence in found
+            if not holds_outcome(evidence) and not source.is_part
+        )
+    whole = merge([evidence for _, evidence in told])
+    return _accept(replace(whole, warnings=(*whole.warnings, *silent)), checkout)
+
+
+def holds_outcome(evidence: Evidence) -> bool:
+    """At least one test ran to an outcome, or failed to; or an op is named that falls back."""
+    seen = evidence.counts or evidence.seen
+    return bool(evidence.failures or evidence.fallbacks) or (seen is not None and seen != Counts())
+
+
+def _no_outcome(sources: Sequence[Source]) -> BadInputError:
+    first = sources[0] if sources else None
+    if first is None:
+        return BadInputError("the folder or archive holds no log", next="debug-spyre triage --from FILE")
+    more = f" and {len(sources) - 1} more hold" if len(sources) > 1 else " holds"
+    return BadInputError(
+        f"{first.name}{more} no test outcome: it looks like {_looks(first)}",
+        details=tuple(f"  {s.name}: {_looks(s)}" for s in sources[1:12]),
+        next="debug-spyre triage --from FILE, with what pytest or unittest printed, or a JUnit file",
+    )
+
+
+def _looks(source: Source) -> str:
+    with source.path.open("rb") as stream:
+        head = stream.read(65_536)
+    lines = [line for _, line, _ in islice(numbered_lines(source.path), 5000)]
+    if any("test session starts" in line for line in lines):
+        return "a pytest session that ran no test, or ended before its first outcome"
+    return looks_like(head, [line for line in lines if line.strip()])
 
 
 def read_run(
@@ -88,23 +123,16 @@ def _accept(evidence: Evidence, checkout: Path | None) -> Evidence:
     return mark_accepted(evidence, checkout)
 
 
-def _read_one(path: Path, rules: Sequence[Rule]) -> Evidence:
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(4096)
-    except OSError as error:
-        raise BadInputError(
-            f"cannot read {path}: {error.strerror or error}",
-            next="debug-spyre triage --from FILE, with a file that exists",
-        ) from error
-    form = _form(head)
+def _read_one(source: Source, rules: Sequence[Rule]) -> Evidence:
+    with source.path.open("rb") as stream:
+        form = _form(stream.read(4096))
     if form == "xml":
-        return _read_junit(path, rules)
+        return read_junit(source.path, source.name, rules)
     if form == "report":
-        return _read_report(path)
+        return _read_report(source)
     if form == "results":
-        return _read_results(path, rules).evidence()
-    return _read_text(path, rules)
+        return _read_results(source.path, rules, source.name).evidence()
+    return _read_text(source.path, rules, source.name)
 
 
 def _form(head: bytes) -> str:
@@ -126,130 +154,29 @@ def _form(head: bytes) -> str:
     return "text"
 
 
-def _read_report(path: Path) -> Evidence:
+def _read_report(source: Source) -> Evidence:
     try:
-        report = parse(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")), str(path))
+        report = parse(json.loads(source.path.read_text(encoding="utf-8", errors="surrogateescape")), source.name)
     except (OSError, ValueError) as error:
-        raise BadInputError(f"cannot read {path}: {error}", next="check the file and repeat") from error
+        raise BadInputError(f"cannot read {source.name}: {error}", next="check the file and repeat") from error
     if report is None:
-        raise BadInputError(f"{path} is JSON, but no report of a failure", next="debug-spyre triage --from FILE")
+        raise BadInputError(f"{source.name} is JSON, but no report of a failure", next="debug-spyre triage --from FILE")
     return as_evidence(report)
 
 
-def _read_text(path: Path, rules: Sequence[Rule]) -> Evidence:
+def _read_text(path: Path, rules: Sequence[Rule], name: str | None = None) -> Evidence:
     terminal = Terminal()
     for number, line, whole in numbered_lines(path):
         if whole:
             terminal.feed(number, line)
         else:
             terminal.torn(number, line)
-    return evidence_of(terminal, source=str(path), rules=rules)
+    return evidence_of([terminal], source=name or str(path), rules=rules)
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """(number, cleaned line, whether its end is there); a carriage return inside parts a line but not its number.
-
-    Raises:
-        BadInputError: the file can't be read.
-    """
-    for number, (raw, whole) in enumerate(_raw_lines(path), start=1):
-        text = raw.decode("utf-8", "surrogateescape")
-        if "\r" in text:
-            parts = text.rstrip("\r").split("\r")
-            for part in parts[:-1]:
-                if part:
-                    yield number, clean(part), True
-            text = parts[-1]
-        yield number, clean(text), whole
-
-
-def _raw_lines(path: Path) -> Iterator[tuple[bytes, bool]]:
-    rest = b""
-    try:
-        with path.open("rb") as stream:
-            while piece := stream.read(PIECE):
-                lines = (rest + piece).split(b"\n")
-                rest = lines.pop()
-                for line in lines:
-                    yield (line, True)
-                if len(rest) > 4 * LONGEST:
-                    rest = rest[: 2 * LONGEST] + rest[-2 * LONGEST :]
-    except OSError as error:
-        raise BadInputError(
-            f"cannot read {path}: {error.strerror or error}", next="check the file and repeat"
-        ) from error
-    if rest:
-        yield (rest, False)
-
-
-def _read_junit(path: Path, rules: Sequence[Rule]) -> Evidence:
-    reader = Junit(str(path), _line_finder(path), rules)
-    complete, warnings = True, []
-    parser: ET.XMLPullParser[Any] = ET.XMLPullParser(events=("start", "end"))
-    suites: list[ET.Element] = []
-    try:
-        with path.open("rb") as stream:
-            while piece := stream.read(PIECE):
-                parser.feed(piece)
-                _take_cases(parser, reader, suites)
-        parser.close()
-        _take_cases(parser, reader, suites)
-    except ET.ParseError as error:
-        complete = False
-        warnings.append(f"the XML ends early or is damaged: {error}")
-        try:
-            _take_cases(parser, reader, suites)
-        except ET.ParseError:
-            pass
-    except OSError as error:
-        raise BadInputError(
-            f"cannot read {path}: {error.strerror or error}", next="check the file and repeat"
-        ) from error
-    return reader.evidence(complete=complete, warnings=tuple(warnings))
-
-
-def _take_cases(parser: ET.XMLPullParser[Any], reader: Junit, suites: list[ET.Element]) -> None:
-    found: Any = parser.read_events()
-    for event, element in found:
-        if not isinstance(element, ET.Element):
-            continue
-        if event == "start" and element.tag == "testsuite":
-            suites.append(element)
-        elif event == "end" and element.tag == "testcase":
-            reader.case(element)
-            element.clear()
-            for suite in suites[-1:]:
-                suite.clear()
-
-
-def _line_finder(path: Path) -> _Lines:
-    return _Lines(path)
-
-
-class _Lines:
-    """Line numbers of test cases by name, found once when first asked for."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.found: dict[str, int] | None = None
-
-    def __call__(self, name: str) -> int | None:
-        if self.found is None:
-            self.found = {}
-            for number, (raw, _) in enumerate(_raw_lines(self.path), start=1):
-                if b"<testcase" not in raw:
-                    continue
-                for match in _CASE_NAME.finditer(raw):
-                    text = match[1].decode("utf-8", "replace")
-                    for mark, plain in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
-                        text = text.replace(mark, plain)
-                    self.found.setdefault(text, number)
-        return self.found.get(name)
-
-
-def _read_results(path: Path, rules: Sequence[Rule]) -> Results:
-    reader = Results(str(path), rules)
-    for number, (raw, _) in enumerate(_raw_lines(path), start=1):
+def _read_results(path: Path, rules: Sequence[Rule], name: str | None = None) -> Results:
+    reader = Results(name or str(path), rules)
+    for number, (raw, _) in enumerate(raw_lines(path), start=1):
         try:
             data = json.loads(raw)
         except ValueError:

@@ -1,0 +1,195 @@
+"""Whatever people name as a log, as plain files of UTF-8: pipes, archives, packed files, folders, UTF-16.
+
+Nothing endless is read to no end: a device that gives data is refused, a pipe has a limit.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import lzma
+import re
+import stat
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from debug_spyre.vocabulary.errors import BadInputError
+
+PIECE = 1 << 20
+LIMIT = 1 << 30  # bytes of one pipe or of all that an archive holds
+_PACKED: tuple[tuple[bytes, Any], ...] = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\x00", lzma.open), (b"BZh", bz2.open))
+_BROKEN = (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError, RuntimeError, NotImplementedError)
+_LOG_SUFFIXES = frozenset(
+    {
+        "",
+        *[
+            ".txt",
+            ".log",
+            ".out",
+            ".err",
+            ".xml",
+            ".json",
+            ".jsonl",
+            ".ndjson",
+            ".gz",
+            ".xz",
+            ".bz2",
+            ".zip",
+            ".tar",
+            ".tgz",
+        ],
+    }
+)
+_TAR_MAGIC = slice(257, 262)
+_JOB_LOG = re.compile(r"-?\d+_(.+)\.txt$")  # the whole job in the archive of a GitHub run; its steps lie in a folder
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One text: the name to show and a regular file that holds it. `is_part` of an archive or a folder."""
+
+    name: str
+    path: Path
+    is_part: bool = False
+
+
+@contextmanager
+def opened(paths: Sequence[Path]) -> Iterator[list[Source]]:
+    """The sources behind the names that were given; copies are gone afterwards.
+
+    Raises:
+        BadInputError: one can't be read, is damaged or does not end.
+    """
+    with tempfile.TemporaryDirectory(prefix="debug-spyre-logs-") as folder:
+        unpacker = _Unpacker(Path(folder))
+        yield [source for path in paths for source in unpacker.sources(path)]
+
+
+@dataclass(slots=True)
+class _Unpacker:
+    folder: Path
+    copies: int = 0
+
+    def sources(self, path: Path) -> list[Source]:
+        try:
+            mode = path.stat().st_mode if str(path) != "-" else stat.S_IFIFO
+        except OSError as error:
+            raise _unreadable(path, error.strerror or error) from error
+        if stat.S_ISDIR(mode):
+            inside = sorted(p for p in path.rglob("*") if p.is_file() and _may_be_log(p.relative_to(path)))
+            return [s for p in inside for s in self._of_file(p, str(p), is_part=True)]
+        if stat.S_ISREG(mode):
+            return self._of_file(path, str(path))
+        try:
+            return self._of_file(self._from_pipe(path, mode), "standard input" if str(path) == "-" else str(path))
+        except OSError as error:
+            raise _unreadable(path, error.strerror or error) from error
+
+    def _from_pipe(self, path: Path, mode: int) -> Path:
+        with sys.stdin.buffer if str(path) == "-" else path.open("rb") as stream:
+            if stat.S_ISCHR(mode) and not stream.isatty() and stream.read(1):
+                raise BadInputError(f"{path} is a device, not a log", next="debug-spyre triage --from FILE")
+            return self._copy(stream, str(path))
+
+    def _of_file(self, path: Path, name: str, *, is_part: bool = False, depth: int = 0) -> list[Source]:
+        try:
+            with path.open("rb") as stream:
+                head = stream.read(4096)
+        except OSError as error:
+            raise _unreadable(path, error.strerror or error) from error
+        try:
+            if depth < 3 and head.startswith(b"PK\x03\x04"):
+                return self._of_zip(path, name, depth)
+            if depth < 3 and head[_TAR_MAGIC] == b"ustar":
+                return self._of_tar(path, name, depth)
+            for magic, opener in _PACKED:
+                if depth < 3 and head.startswith(magic):
+                    with opener(path, "rb") as stream:
+                        plain = self._copy(stream, name)
+                    return self._of_file(plain, name, is_part=is_part, depth=depth + 1)
+        except _BROKEN as error:
+            raise BadInputError(f"cannot unpack {name}: {error}", next="check the file and repeat") from error
+        if encoding := _utf16(head):
+            return [Source(name, self._transcoded(path, encoding), is_part)]
+        return [Source(name, path, is_part)]
+
+    def _of_zip(self, path: Path, name: str, depth: int) -> list[Source]:
+        found = []
+        with zipfile.ZipFile(path) as archive:
+            names = [i.filename for i in archive.infolist() if not i.is_dir()]
+            for member in _without_steps(sorted(names, key=_natural)):
+                with archive.open(member) as stream:
+                    copy = self._copy(stream, f"{name}!{member}")
+                found += self._of_file(copy, f"{name}!{member}", is_part=True, depth=depth + 1)
+        return found
+
+    def _of_tar(self, path: Path, name: str, depth: int) -> list[Source]:
+        found = []
+        with tarfile.open(path, "r:") as archive:
+            for member in archive:
+                stream = archive.extractfile(member) if member.isfile() else None
+                if stream is not None:
+                    copy = self._copy(stream, f"{name}!{member.name}")
+                    found += self._of_file(copy, f"{name}!{member.name}", is_part=True, depth=depth + 1)
+        return found
+
+    def _copy(self, stream: IO[bytes], name: str) -> Path:
+        self.copies += 1
+        target, size = self.folder / str(self.copies), 0
+        with target.open("wb") as out:
+            while piece := stream.read(PIECE):
+                size += len(piece)
+                if size > LIMIT:
+                    raise BadInputError(
+                        f"{name} gave more than {LIMIT >> 20} MB and has not ended",
+                        next="save the part with the tests to a file, then debug-spyre triage --from FILE",
+                    )
+                out.write(piece)
+        return target
+
+    def _transcoded(self, path: Path, encoding: str) -> Path:
+        self.copies += 1
+        target = self.folder / str(self.copies)
+        decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        with path.open("rb") as stream, target.open("w", encoding="utf-8", newline="") as out:
+            while piece := stream.read(PIECE):
+                out.write(decoder.decode(piece).encode("utf-8", "replace").decode())
+        return target
+
+
+def _utf16(head: bytes) -> str | None:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    half = len(head) // 2
+    if half > 20 and head[1::2].count(0) > 0.7 * half and head[::2].count(0) < 0.1 * half:
+        return "utf-16-le"
+    if half > 20 and head[::2].count(0) > 0.7 * half and head[1::2].count(0) < 0.1 * half:
+        return "utf-16-be"
+    return None
+
+
+def _without_steps(names: list[str]) -> list[str]:
+    """Without the steps of a job whose whole log is there too."""
+    jobs = {match[1] for name in names if "/" not in name and (match := _JOB_LOG.match(name))}
+    return [name for name in names if name.partition("/")[0] not in jobs or "/" not in name]
+
+
+def _may_be_log(path: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.parts)
+    return not hidden and (path.suffix.lower() in _LOG_SUFFIXES or path.suffix[1:].isdigit())
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _unreadable(path: Path, why: object) -> BadInputError:
+    return BadInputError(f"cannot read {path}: {why}", next="debug-spyre triage --from FILE, with a file that exists")
