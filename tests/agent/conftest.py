@@ -1,7 +1,7 @@
 """What the tests of the skill share: the guard as a module, a checkout with an installed torch-spyre, journals."""
 
-import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,22 +9,34 @@ from types import SimpleNamespace
 
 import pytest
 
+from debug_spyre.agent.guard import fast_json, hooks, shell, shell_words
+from debug_spyre.agent.guard.place import Place
+
 ROOT = Path(__file__).parents[2]
 SKILL = Path(".claude/skills/debug-spyre")
 HOSTILE = 'it\'s "odd" <b>&é</script> [x(a=1,b)]'
 
 
-def load_guard():
-    spec = importlib.util.spec_from_file_location("guard_under_test", ROOT / "scripts/guard.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def decide(tool, given, place):
+    """What the client gets to hear: verdict (None: nothing), rule, reason, and the line that runs in place of the given one."""
+    said = hooks.answer(
+        {"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": given}, place, project_wide=False
+    )
+    output = (said or {}).get("hookSpecificOutput", {})
+    reason = output.get("permissionDecisionReason", "")
+    head, _, rest = reason.partition(": ")
+    command = output.get("updatedInput", {}).get("command")
+    rule = head.removeprefix("debug-spyre ")
+    return SimpleNamespace(verdict=output.get("permissionDecision"), rule=rule, reason=rest, command=command)
 
 
 @pytest.fixture(scope="session")
 def guard():
-    return load_guard()
+    """The guard's own functions."""
+    return SimpleNamespace(
+        decide=decide, Reader=shell.Reader, ShellError=shell_words.ShellError, quote=shell_words.quote,
+        parse_json=fast_json.parse_json, to_json=fast_json.to_json,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -85,13 +97,24 @@ def write_session(top, *kinds, client="client-1", stem="debug-20261130-101112-rm
     return folder
 
 
+def copy_guard(top):
+    """The guard as an install puts it beside the launcher of that checkout."""
+    scripts = top / SKILL / "scripts"
+    shutil.copy(ROOT / "scripts/guard.py", scripts)
+    for folder in ("debug_spyre", "debug_spyre/agent", "debug_spyre/agent/guard"):
+        (scripts / folder).mkdir()
+        for source in (ROOT / "scripts" / folder).glob("*.py" if folder.endswith("guard") else "__init__.py"):
+            shutil.copy(source, scripts / folder)
+    return scripts / "guard.py"
+
+
 @pytest.fixture
-def world(guard, checkout):
-    """Makes a World of that checkout."""
+def world(checkout):
+    """Makes a Place in that checkout."""
 
     def make(cwd=None, client="client-1"):
         launcher = str(checkout / SKILL / "scripts/debug-spyre")
-        return guard.World(cwd=str(cwd or checkout), project=str(checkout), launcher=launcher, client=client)
+        return Place(cwd=str(cwd or checkout), project=str(checkout), launcher=launcher, client=client)
 
     return make
 
@@ -101,7 +124,7 @@ def kit():
     """The functions above, for tests (test modules can't import a conftest)."""
     return SimpleNamespace(
         ROOT=ROOT, SKILL=SKILL, HOSTILE=HOSTILE, LOCAL=LOCAL, set_build=set_build, write_session=write_session,
-        run_hook=run_hook, load_guard=load_guard, events=events,
+        run_hook=run_hook, events=events, copy_guard=copy_guard,
     )  # fmt: skip
 
 

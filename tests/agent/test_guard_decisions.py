@@ -177,7 +177,7 @@ INNOCENT = [
     ("exec", "debug-spyre exec -- python repro.py", "allow"),
     ("exec-uv", "debug-spyre exec -- uv run --no-sync python repro.py", "allow"),
     ("exec-shell", "debug-spyre exec -- bash -c 'python repro.py'", "allow"),
-    ("exec-vllm", "debug-spyre exec -- vllm bench latency", "allow"),
+    ("exec-vllm", "debug-spyre exec -- vllm bench latency", None),
     ("lock", "debug-spyre lock", "allow"),
     ("save", "debug-spyre save repro.py <<'EOF'\nimport torch_spyre\nprint('pytest $(git push)')\nEOF", "allow"),
     ("note", "debug-spyre note summary 'git push & pytest -n 4 (a `b` $c)'", "allow"),
@@ -187,10 +187,14 @@ INNOCENT = [
     ("absolute", "{launcher} status --json", "allow"),
     ("relative", "./.claude/skills/debug-spyre/scripts/debug-spyre status", "allow"),
     ("log-redirect", "debug-spyre status > .claude/skills/debug-spyre/logs/x.txt", "allow"),
-    ("redirect-out", "debug-spyre status > notes.txt", None),
+    ("redirect-out", "debug-spyre status > notes.txt", "allow"),
+    ("redirect-code", "debug-spyre status > notes.py", None),
+    ("redirect-hidden", "debug-spyre status > .notes.txt", None),
     ("other-launcher", "/opt/elsewhere/debug-spyre status", None),
-    ("piped", "debug-spyre status | head -5", None),
-    ("chained", "debug-spyre status && ls", None),
+    ("piped", "debug-spyre status | head -5", "allow"),
+    ("piped-into-unknown", "debug-spyre status | foo", None),
+    ("chained", "debug-spyre status && ls", "allow"),
+    ("chained-with-unknown", "debug-spyre status && foo", None),
     ("ls", "ls -la tests", None),
     ("grep", "grep -rn 'pytest' tests", None),
     ("grep-push", 'grep -rn "git push" .github', None),
@@ -310,17 +314,16 @@ def test_the_tables_are_big_enough():
     assert len(INNOCENT) >= 40
 
 
-@pytest.mark.parametrize("command", [case[1] for case in INNOCENT if case[2] == "allow"])
-def test_what_is_allowed_runs_this_skills_own_launcher(command, guard, world, place):
-    """The bare name need not be on the PATH, and another program of that name must not run."""
+@pytest.mark.parametrize("command", [case[1] for case in INNOCENT if "debug-spyre" in case[1] and "/" not in case[1]])
+def test_our_command_is_found_without_being_on_the_path(command, guard, world, place, kit):
+    """The same line, with the launcher's folder in front of the PATH; another program of that name does not run."""
+    kit.write_session(place)
     made = world()
-    found = guard.decide("Bash", {"command": fill(command, place)}, made)
-    asked = guard.Reader(fill(command, place)).read()[0]
-    runs = guard.Reader(found.command or fill(command, place)).read()[0]
-    assert made.real(runs.words[0]) == made.real(made.launcher)
-    assert (runs.words[1:], runs.assigns, runs.stdin, runs.redirects) == (
-        asked.words[1:], asked.assigns, asked.stdin, asked.redirects,
-    )  # fmt: skip
+    line = guard.decide("Bash", {"command": fill(command, place)}, made).command
+    assert line.endswith(f"; {fill(command, place)}")
+    first = guard.Reader(line).read()[0]
+    assert first.assigns[0][1].split(":")[0] == str(place / kit.SKILL / "scripts")
+    assert guard.Reader(line).read()[-1].words == guard.Reader(fill(command, place)).read()[-1].words
 
 
 @pytest.mark.parametrize("command", [case[1] for case in INNOCENT if case[2] == "allow"])
@@ -367,8 +370,10 @@ EDITS = [
     ("spyre_inference/custom_ops/rms_norm.py", False, None, ""),
     ("README.md", True, None, ""),
     (".github/workflows/ci.yml", True, None, ""),
-    (".git/config", True, None, ""),
-    (".claude/settings.json", True, None, ""),
+    (".git/config", True, "ask", "P6"),
+    (".claude/settings.json", True, "ask", "P1"),
+    (".claude/skills/debug-spyre/scripts/guard.py", True, "ask", "P1"),
+    (".claude/skills/debug-spyre/logs/debug-20261130-101112-rmsnorm-wide/journal.jsonl", True, "deny", "G2"),
     ("pyproject.toml", True, "ask", "P4"),
     ("uv.lock", False, "ask", "P4"),
     ("tests/../pyproject.toml", True, "ask", "P4"),

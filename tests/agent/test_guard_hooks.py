@@ -1,5 +1,7 @@
 """The guard as the client runs it: a process that gets one event on stdin. Stop, compaction, failure inside."""
 
+import ast
+import glob
 import json
 import os
 import re
@@ -10,6 +12,8 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from debug_spyre.agent.guard import paths
 
 FACTOR = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 ROWS = [
@@ -51,8 +55,7 @@ def test_an_unrelated_command_gets_no_answer_at_all(kit, checkout):
 
 
 def test_the_launcher_beside_the_guard_is_our_command(kit, checkout):
-    guard = checkout / kit.SKILL / "scripts/guard.py"
-    shutil.copy(kit.ROOT / "scripts/guard.py", guard)
+    guard = kit.copy_guard(checkout)
     command = f'"{checkout / kit.SKILL}/scripts/debug-spyre" status'
     assert permission(kit.run_hook(bash(command), cwd=checkout, guard=guard)) == "allow"
     assert permission(kit.run_hook(bash(command), cwd=checkout)) is None  # another copy's launcher is not this one's
@@ -67,11 +70,11 @@ def test_an_event_that_is_none_never_breaks_the_guard(raw, kit, checkout):
     assert permission(done) in ("ask", None)
 
 
-def test_a_guard_that_fails_inside_asks_and_says_so(kit, checkout, tmp_path):
-    broken = tmp_path / "guard.py"
-    text = (kit.ROOT / "scripts/guard.py").read_text()
-    assert "def judge_shell(" in text
-    broken.write_text(text.replace("def judge_shell(", "def judge_other(", 1))
+def test_a_guard_that_fails_inside_asks_and_says_so(kit, checkout):
+    broken = kit.copy_guard(checkout)
+    judge = broken.parent / "debug_spyre/agent/guard/judge.py"
+    assert "def judge_shell(" in judge.read_text()
+    judge.write_text(judge.read_text().replace("def judge_shell(", "def judge_other(", 1))
     said = reply(kit.run_hook(bash("ls"), cwd=checkout, guard=broken))["hookSpecificOutput"]
     assert said["permissionDecision"] == "ask"
     assert "failed inside (NameError" in said["permissionDecisionReason"]
@@ -262,8 +265,7 @@ def compacted(kit, checkout, **fields):
 def test_after_compaction_the_state_comes_back_as_facts(kit, checkout):
     summary = ("summary_noted", {"text": "the reduction stops early"})
     kit.write_session(checkout, *ROWS, STARTED, CONCLUDED, summary)
-    guard = checkout / kit.SKILL / "scripts/guard.py"
-    shutil.copy(kit.ROOT / "scripts/guard.py", guard)  # beside a launcher that says nothing
+    guard = kit.copy_guard(checkout)  # beside a launcher that says nothing
     event = {"hook_event_name": "SessionStart", "source": "compact", "session_id": "client-1"}
     said = reply(kit.run_hook(event, cwd=checkout, guard=guard))["hookSpecificOutput"]
     assert said["hookEventName"] == "SessionStart"
@@ -284,8 +286,7 @@ def test_after_compaction_without_a_session_nothing_is_said(kit, checkout):
 
 
 def test_after_compaction_the_commands_own_words_are_used_where_it_answers(kit, checkout):
-    guard = checkout / kit.SKILL / "scripts/guard.py"
-    shutil.copy(kit.ROOT / "scripts/guard.py", guard)
+    guard = kit.copy_guard(checkout)
     (checkout / kit.SKILL / "scripts/debug-spyre").write_text('#!/bin/sh\necho "words: $*"\n')
     kit.write_session(checkout, *ROWS)
     event = {"hook_event_name": "SessionStart", "source": "compact", "session_id": "client-1"}
@@ -322,20 +323,65 @@ def test_the_first_call_after_a_compaction_brings_the_state_once(kit, checkout, 
 
 
 def test_starting_up_imports_no_more_than_it_needs(kit, checkout):
-    code = "import sys; exec(compile(open(sys.argv[1]).read(), 'g', 'exec'), {'__name__': 'g', '__file__': 'g'}); print(sorted(sys.modules))"
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import debug_spyre.agent.guard.hooks; print(sorted(sys.modules))"
+    )
     done = subprocess.run(
-        [sys.executable, "-IS", "-c", code, str(kit.ROOT / "scripts/guard.py")], capture_output=True, text=True
+        [sys.executable, "-IS", "-c", code, str(kit.ROOT / "scripts")], capture_output=True, text=True
     )
     loaded = set(re.findall(r"'([\w.]+)'", done.stdout))
-    assert loaded, done.stderr
-    assert not loaded & {"re", "json", "dataclasses", "typing", "subprocess", "shlex", "debug_spyre"}
+    assert "debug_spyre.agent.guard.judge" in loaded, done.stderr
+    assert not loaded & {"os", "re", "json", "dataclasses", "typing", "subprocess", "shlex", "debug_spyre.cli"}
 
 
-def test_it_runs_on_the_older_pythons_of_hosts(kit):
-    """RHEL 9 brings 3.9: no syntax that came later."""
-    import ast
+@pytest.mark.parametrize("version", ["3.9", "3.10", "3.11", "3.12", "3.13"])
+def test_it_runs_on_the_pythons_of_hosts(version, kit, checkout):
+    """RHEL 9 brings 3.9. Where an interpreter of that version is here it runs; its syntax is checked in any case."""
+    minor = int(version.partition(".")[2])
+    for source in [kit.ROOT / "scripts/guard.py", *(kit.ROOT / "scripts/debug_spyre/agent/guard").glob("*.py")]:
+        ast.parse(source.read_text(), feature_version=(3, minor))
+    found = interpreter(version)
+    if found is None:
+        pytest.skip(f"no Python {version} here")
+    for command, verdict in (("pytest tests", "deny"), ("debug-spyre status | tail", "allow"), ("git push", "ask")):
+        assert permission(kit.run_hook(bash(command), cwd=checkout, python=found)) == verdict
 
-    ast.parse((kit.ROOT / "scripts/guard.py").read_text(), feature_version=(3, 9))
+
+def interpreter(version):
+    """A Python of that version: on the PATH, or beside the one that runs this."""
+    places = [
+        shutil.which(f"python{version}"),
+        *glob.glob(f"{os.path.dirname(sys.base_prefix)}/{version}.*/bin/python3"),
+    ]
+    for path in filter(None, places):
+        done = subprocess.run(
+            [path, "-IS", "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True
+        )
+        if done.stdout.strip() == f"(3, {version.partition('.')[2]})":
+            return path
+    return None
+
+
+def test_a_python_that_is_too_old_leaves_the_event_to_the_next(kit):
+    code = "import sys; sys.version_info = (3, 8, 0); import runpy; runpy.run_path(sys.argv[1], run_name='__main__')"
+    done = subprocess.run([sys.executable, "-IS", "-c", code, str(kit.ROOT / "scripts/guard.py")], capture_output=True)
+    assert done.returncode == 1
+    assert b"3.9" in done.stderr
+
+
+PATHS = st.lists(st.sampled_from(["a", "b", "..", ".", "", "link", "missing", "to_b", "loop"]), max_size=6)
+
+
+@settings(max_examples=150 * FACTOR, deadline=None)
+@given(PATHS, st.booleans())
+def test_property_the_light_path_reader_agrees_with_os(tmp_path_factory, parts, absolute):
+    top = tmp_path_factory.getbasetemp() / "paths"
+    if not top.exists():
+        (top / "a/b").mkdir(parents=True)
+        (top / "link").symlink_to("a")
+        (top / "a/to_b").symlink_to(top / "a/b")
+    path = os.path.join(str(top), "/".join(parts).lstrip("/")) if absolute else "/".join(parts)
+    assert paths.real(path) == os.path.realpath(path)
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=30)

@@ -1,0 +1,117 @@
+"""P4, P5 and the evidence: files whose change a person confirms, or that only debug-spyre writes."""
+
+from __future__ import annotations
+
+from debug_spyre.agent.guard import paths, tables
+from debug_spyre.agent.guard.finding import ALLOW, LOOKS, NOTHING, Finding, ask, deny, strongest
+from debug_spyre.agent.guard.place import Place
+
+CONFIG_STEMS = ("requirements", "constraints", "package", "package-lock", "CMakeLists", "tsconfig", "setup")
+SCRIPT = f"{tables.NAME} save probe.py <<'EOF' ... EOF, then {tables.NAME} exec -- python PATH"
+
+
+def judge_edit(path: str, place: Place) -> Finding:
+    """P2, P4, P5: edits by the client's own tools."""
+    kept = kept_file(path, place) if path else NOTHING
+    if kept.stops or not path:
+        return kept
+    real, top = place.real(path), place.top()
+    first, _, rest = real[len(top) + 1 :].partition("/") if real.startswith(top + "/") else ("", "", "")
+    is_source = first in tables.SOURCE_FOLDERS or paths.kind(paths.join(top, first, "__init__.py")) == paths.FILE
+    if rest and is_source and not first.startswith(".") and place.has_open_session():
+        return Finding(ALLOW, "P2", "an experiment on source or tests while a session is open")
+    return NOTHING
+
+
+def kept_file(path: str, place: Place) -> Finding:
+    """What the rules say to a change of this file; NOTHING where it is a file like any other."""
+    real = place.real(path)
+    for text in (path.rstrip("/"), real):
+        parts = text.split("/")
+        if "site-packages" in parts or ".venv" in parts:
+            return ask(
+                "P5",
+                f"{path} is inside an installed environment: git does not see it and the next sync removes it. To instrument torch-spyre write a standalone script instead: {SCRIPT}",
+            )
+        if parts[-1] in tables.LOCKED_DOWN:
+            return ask("P4", f"a person confirms changes of {parts[-1]}")
+        if ".git" in parts[:-1] or (parts[-1] == ".git" and text == real and paths.kind(real)):
+            return ask("P6", f"a person confirms changes inside .git ({path}): they can hide edits or lose them")
+        if parts[-1] in tables.CLIENT_FILES and (".claude" in parts or parts[-1].startswith((".", "managed"))):
+            return ask("P1", f"a person confirms changes of the client's own settings ({parts[-1]})")
+    if place.inside(path, place.logs()):
+        return _of_a_session(path, real, place)
+    logs, skill = paths.real(place.logs()), paths.parent(paths.parent(paths.real(place.launcher)))
+    if f"{logs}/".startswith(f"{real}/") and "/.claude" in real and paths.kind(logs):
+        return ask("G2", f"{path} holds the sessions with their evidence; a person confirms changes of it as a whole")
+    ours = (paths.join(skill, "scripts"), paths.join(skill, "SKILL.md"))
+    if place.inside(path, ours[0]) or real in ours:
+        return ask(
+            "P1", f"{path} belongs to debug-spyre itself, which checks the rules; a person confirms changes of it"
+        )
+    return NOTHING
+
+
+def _of_a_session(path: str, real: str, place: Place) -> Finding:
+    parts = real[len(paths.real(place.logs())) + 1 :].split("/")
+    is_evidence = parts[-1].endswith(tables.SESSION_KEPT) or bool({"runs", "tree"} & set(parts[1:-1]))
+    if (
+        is_evidence
+        or (len(parts) > 1 and paths.kind(real))
+        or (len(parts) == 1 and paths.kind(real) == paths.DIRECTORY)
+    ):
+        return deny(
+            "G2",
+            f"{path} is evidence of a session, which only debug-spyre writes. A word of yours: {tables.NAME} note finding 'TEXT'; a file: {tables.NAME} save NAME < FILE",
+        )
+    return NOTHING
+
+
+def written_file(path: str, place: Place, *, from_git: bool = False, append: bool = False) -> Finding:
+    """A redirect or tee into this file."""
+    if path in ("/dev/null", "/dev/stderr", "/dev/stdout", "/dev/tty"):
+        return LOOKS
+    kept = kept_file(path, place)
+    if kept.stops or path == "$":
+        return kept
+    real, name = place.real(path), paths.name(path)
+    if place.inside(path, place.logs()):
+        return LOOKS
+    is_text = name.endswith(tables.TEXT_FILES) and not name.startswith((".", *CONFIG_STEMS))
+    if place.inside(path, place.top()):
+        hidden = any(part.startswith(".") for part in real[len(place.top()) + 1 :].split("/"))
+        if from_git and paths.kind(real) == paths.FILE and place.has_open_session():
+            return lost_edits(f"git ... > {path}")
+        return LOOKS if is_text and not hidden and not paths.kind(real, follow=False) and not append else NOTHING
+    return LOOKS if is_text and real.startswith(tables.TEMPORARY) else NOTHING
+
+
+def lost_edits(said: str) -> Finding:
+    """P6: git takes edits out of the tree of an open session."""
+    return deny(
+        "P6",
+        f"a session is open, and {said} would take its edits or the person's own out of the tree, or put other files under them. Back to what the tree was at open, the patch saved first: {tables.NAME} revert (that patch goes on again by git apply). To look at another commit: git show COMMIT:PATH, or git worktree add DIR COMMIT",
+    )
+
+
+def judge_writer(name: str, rest: list[str], place: Place, *, from_git: bool = False) -> Finding:
+    """Any program that isn't known to only look: does one of its words name a kept file?"""
+    named = [word.partition("=")[2] if word.startswith(("of=", "--")) else word for word in rest]
+    named = [path for path in named if path and not path.startswith("-") and len(path) < 300]
+    if name in tables.LAST_ONLY and not any(word.startswith(("-t", "--target-directory")) for word in rest):
+        named = named[-1:]
+    if name == "tee":
+        append = "-a" in rest
+        return strongest([written_file(path, place, from_git=from_git, append=append) for path in named])
+    return next((kept for kept in (kept_file(path, place) for path in named) if kept.stops), NOTHING)
+
+
+def edits_in_place(name: str, rest: list[str]) -> bool:
+    """The -i of sed, perl and awk, alone or among other letters."""
+    for word in rest:
+        if word.startswith("--"):
+            if word.startswith("--in-place"):
+                return True
+        elif word.startswith("-") and "i" in word.partition("=")[0][1:5] and name in tables.EDITS_IN_PLACE:
+            return True
+    return False

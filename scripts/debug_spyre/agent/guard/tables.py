@@ -1,0 +1,158 @@
+"""What the guard knows: tables of words, nothing else."""
+
+from __future__ import annotations
+
+
+def _set(*lines: str) -> frozenset[str]:
+    return frozenset(" ".join(lines).split())
+
+
+# -- our own command
+NAME = "debug-spyre"
+CARD_VERBS = _set("triage run exec validate shadow sweep ladder repro lock investigate")
+FOLLOWING_VERBS = CARD_VERBS - {"lock"} | {"limits"}  # those that know --foreground
+PYTEST_VERBS = _set("triage run validate shadow ladder repro investigate")
+CARD_OPTIONS = {"limits": "--probe", "doctor": "--probe", "op": "--exact"}
+NO_CARD_OPTIONS = {"triage": ("--from", "--last"), "investigate": ("--from",)}
+PERSONS_OPTIONS = {"--patch-approved": "P6", "--override": "gate", "--reap": "gate"}
+PERSONS_VERBS = _set("close exec lock install")  # a word that only the shell knows may be a person's option
+LOOKING_OPTIONS = _set("--dry-run --print-permissions --help -h")
+INNER_VALUED = _set(
+    "--as --hypothesis --env --session --timeout --stall --foreground --wait --cards --card --on --image"
+)
+RUN_NAMES = _set("full-matrix baseline cpu-control post-fix post-fix-matrix verbose")
+LOCK_ENV = ("DEBUG_SPYRE_LOCK_", "DEBUG_SPYRE_DEVICES", "DEBUG_SPYRE_UNSAFE_")  # how such names begin
+AUTHOR_ENV = _set("CLAUDECODE CLAUDE_CODE_SESSION_ID")  # they say whose a decision was
+HARMLESS_ENV = ("TORCH", "SPYRE_", "DT", "VLLM_", "SENCORES", "NO_COLOR", "COLUMNS", "LX_", "FLEX_", "PYTEST_ADDOPTS", "UV_NO_SYNC", "LC_", "LANG")  # fmt: skip
+POWERFUL_ENV = ("PATH", "LD_", "PYTHON", "BASH_", "ENV", "IFS", "GIT_", "PYTEST_", "NODE_", "SHELL", "PS", "PROMPT", "DEBUG_SPYRE", "HOME", "CLAUDE", "PERL", "RUBY", "LESS", "PAGER", "EDITOR", "VISUAL", "TMP", "XDG_", "VIRTUAL_ENV", "UV_", "PIP_")  # fmt: skip
+
+# -- commands that only look. None: whatever the options; else the beginnings of options that write or run
+READERS: dict[str, tuple[str, ...] | None] = {
+    **dict.fromkeys(
+        _set(
+            "ls cat head tail wc cut tr uniq nl tac rev fold column paste comm join cmp diff grep egrep fgrep rg ag stat",
+            "file du df basename dirname readlink realpath pwd date echo printf true false : test [ sleep wait seq id whoami",
+            "hostname uname nproc free uptime ps pgrep printenv which type jq md5sum sha256sum cksum base64 xxd od hexdump",
+            "strings lspci lscpu read exit return set shift local break continue less more tree lsof getconf locale man",
+            "nvidia-smi cd pushd popd let expr bc zcat zgrep export declare typeset unset readonly"
+        ),
+        None,
+    ),
+    "sort": ("-o", "--output", "--compress-program"),
+    "find": ("-exec", "-ok", "-delete", "-fprint", "-fls"),
+    "sed": ("-i", "--in-place", "-n=", "-s="),
+    "awk": ("-i", "-f", "--file", "-E", "-l"), "gawk": ("-i", "-f", "-E", "-l"), "mawk": ("-f",),
+    "yes": None, "env": ("-",), "ruff": ("--fix", "format", "clean"), "mypy": ("--install-types",),
+}  # fmt: skip
+CODE_READERS = _set("sed awk gawk mawk")
+CODE_WRITES = ("system", "getline", "popen", '>"', '> "', '|"', '| "', "w ", "/w", "/e")
+LOOKS_INSIDE = _set("tar unzip zip git rsync scp")  # their arguments are judged by their own rules
+
+# -- wrappers: name -> (options that take a value, words of their own before the command)
+WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
+    "timeout": (_set("-k -s --kill-after --signal"), 1), "time": (_set("-f -o"), 0), "nohup": (_set(), 0),
+    "nice": (_set("-n --adjustment"), 0), "ionice": (_set("-c -n -p"), 0), "stdbuf": (_set("-i -o -e"), 0),
+    "env": (_set("-u -C --unset --chdir"), 0), "command": (_set(), 0), "builtin": (_set(), 0), "exec": (_set("-a"), 0),
+    "setsid": (_set(), 0), "flock": (_set("-w -E --timeout --wait"), 1), "watch": (_set("-n -d --interval"), 0),
+    "sudo": (_set("-u -g -C -D -h -p"), 0), "doas": (_set("-u -C"), 0), "taskset": (_set(), 1), "chrt": (_set(), 1),
+    "unbuffer": (_set(), 0), "strace": (_set("-o -e -p -s"), 0), "ltrace": (_set("-o -e"), 0), "busybox": (_set(), 0),
+    "xargs": (_set("-I -n -P -L -d -a -s -E --max-procs --max-args"), 0), "numactl": (_set(), 0), "chronic": (_set(), 0),
+    "parallel": (_set("-j --jobs"), 0), "caffeinate": (_set(), 0), "catchsegv": (_set(), 0), "ssh": (_set("-p -i -o -l"), 1),
+    "perf": (_set("-e -o"), 1), "valgrind": (_set(), 0), "gdb": (_set("-ex -x"), 0), "rlwrap": (_set(), 0), "entr": (_set(), 0),
+    "docker": (_set("-e -w -u"), 2), "podman": (_set("-e -w -u"), 2), "uvx": (_set("--from --with --python"), 0),
+    "chroot": (_set(), 1), "unshare": (_set(), 0), "runuser": (_set("-u"), 0), "trap": (_set(), 0), "alias": (_set(), 0),
+}  # fmt: skip
+HARMLESS_WRAPPERS = _set("timeout time nice ionice stdbuf env command builtin xargs nohup")
+PARALLEL = _set("parallel watch entr setsid")
+LATER = _set(
+    "tmux screen su script systemd-run at batch crontab runuser expect sg"
+)  # text of a shell in an argument or on stdin
+SHELLS = _set("bash sh dash zsh ksh ash")
+
+# -- the card
+TESTERS = _set("pytest py.test")
+SPYRE_MODULES = ("torch_spyre", "spyre_inference", "vllm")
+SPYRE_DEVICE = ('"spyre"', "'spyre'", '"spyre:', "'spyre:")
+LAUNCHERS = _set("torchrun accelerate deepspeed")
+VLLM_VERBS = _set("serve bench chat complete run-batch")
+RUN_MODULES = _set(
+    "pdb cProfile profile trace runpy timeit coverage viztracer scalene memray kernprof bdb ipdb debugpy"
+)  # python -m X ... script
+PASSING = {  # a task runner -> (files that say what a task does, words before the task's name)
+    "make": ("GNUmakefile", "makefile", "Makefile"), "gmake": ("GNUmakefile", "makefile", "Makefile"),
+    "just": ("justfile", "Justfile", ".justfile"), "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "npm": ("package.json",), "pnpm": ("package.json",), "yarn": ("package.json",), "bun": ("package.json",),
+    "tox": ("tox.ini", "tox.toml", "setup.cfg", "pyproject.toml"), "nox": ("noxfile.py",), "hatch": ("hatch.toml", "pyproject.toml"),
+    "pdm": ("pyproject.toml",), "poe": ("pyproject.toml",), "inv": ("tasks.py",), "invoke": ("tasks.py",), "doit": ("dodo.py",),
+    "pre-commit": (".pre-commit-config.yaml",),
+}  # fmt: skip
+WHOLE_FILE = _set("tox nox invoke inv doit poe pre-commit")  # any task of these is judged by the whole file
+TASK_LOOKS = _set("--version --help -h -n --dry-run --just-print -l --list --summary")
+TASK_VERBS = _set("run run-script test t exec x -s env")
+RUNS_CODE = ("os.system", "os.popen", "subprocess", "popen", "Popen", "exec(", "execv", "execlp", "spawn", "run_module", "run_path",
+             "pytest.main", "pytest.console_main", "system(", "child_process", "qx", "`", "__import__", "import pytest", "import_module")  # fmt: skip
+DESTRUCTIVE_CODE = ("rmtree", "os.remove", "os.unlink", ".unlink(", "os.rename", "os.replace", "shutil.move", "os.rmdir", "truncate(", "urlopen", "urlretrieve", "os.kill")  # fmt: skip
+WRITING_CODE = (
+    "write",
+    "'w",
+    '"w',
+    "'a'",
+    '"a"',
+    "unlink",
+    "remove",
+    "rename",
+    "replace",
+    "copy",
+    "rmtree",
+    "truncate",
+    "move",
+)
+
+# -- installers
+INSTALLS = _set(
+    "install uninstall sync add remove update upgrade lock tree-install i ci purge dist-upgrade reinstall upgrade-all up"
+)
+INSTALLERS = _set(
+    "apt apt-get dnf yum microdnf zypper apk npm pnpm yarn bun easy_install pipx brew snap conda mamba micromamba poetry pdm pipenv rye pixi hatch"
+)
+RUNNERS = _set("poetry pdm hatch pipenv rye pixi conda mamba micromamba")
+UV_VALUED = _set(
+    "--with --with-editable --with-requirements -w --python -p --project --directory -C --extra --group --only-group --no-group",
+    "--no-extra --env-file --index --index-url -i --extra-index-url --package --color --cache-dir --config-file --config-setting",
+    "--python-platform --refresh-package --reinstall-package --upgrade-package -P --link-mode --find-links -f"
+)  # fmt: skip
+
+# -- git
+GIT_VALUED = _set("-C -c --git-dir --work-tree --namespace --config-env --attr-source --super-prefix --exec-path")
+GIT_LOOKS = _set(
+    "status diff log show blame annotate ls-files ls-tree rev-parse describe shortlog grep merge-base cat-file rev-list name-rev",
+    "help version count-objects diff-tree diff-index diff-files for-each-ref show-ref whatchanged var check-ignore check-attr fsck",
+    "merge-tree range-diff cherry show-branch"
+)  # fmt: skip
+GIT_FREE = _set(
+    "add branch tag fetch remote worktree clone init notes format-patch bundle gc maintenance mv ls-remote prune repack pack-refs",
+    "config stash reset restore clean checkout switch bisect apply rm reflog archive commit push send-pack rerere request-pull"
+)  # fmt: skip
+GIT_WRITES = ("--output", "--ext-diff", "-O", "--open-files-in-pager", "--exec", "-x", "--textconv")
+GIT_LISTS = {"branch": _set("-a -r -v -vv --list --show-current --all --contains --merged"), "tag": _set("-l --list -n"), "remote": _set("-v show get-url"),
+             "stash": _set("list show"), "worktree": _set("list"), "config": _set("--get --get-all --list -l get list"), "reflog": _set("show")}  # fmt: skip
+MOVING = _set("checkout switch rebase pull merge cherry-pick revert am bisect")
+HALF_WAY = _set("--abort --quit --continue --skip")
+ALWAYS_TAKES = _set("checkout-index filter-branch merge-recursive merge-resolve reset-index")
+ASKED_GIT = _set(
+    "update-index update-ref symbolic-ref replace commit-tree merge-file mergetool difftool submodule sparse-checkout filter-repo hook"
+)
+
+# -- files
+LOCKED_DOWN = _set("pyproject.toml uv.lock")
+CLIENT_FILES = _set("settings.json settings.local.json .claude.json .mcp.json managed-settings.json")
+SESSION_KEPT = (".jsonl", ".patch", ".html", "evidence.json", ".stop-holds", ".compaction-seen")
+SOURCE_FOLDERS = _set("spyre_inference torch_spyre vllm_spyre tests test src")
+TEXT_FILES = (".txt", ".log", ".out", ".md", ".json", ".csv", ".tsv", ".html", ".diff", ".patch")
+TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108  named to be judged
+REMOVERS = _set("rm mv dd curl wget chmod chown kill pkill killall shutdown reboot shred truncate unlink rmdir")
+LAST_ONLY = _set("cp install ln rsync scp")  # only the last path is written
+EDITS_IN_PLACE = {"sed": ("-i", "--in-place"), "perl": ("-i", "-pi"), "ruby": ("-i",), "awk": ("-i",), "gawk": ("-i",)}
+INTERPRETERS = _set("perl ruby node awk gawk mawk lua php Rscript osascript tclsh expect deno")
+PAUSE_WORDS = ("pause", "paused", "halt", "hold on", "hold off", "stand by", "stop here", "stop now", "stop it", "stop for", "please stop",
+               "enough for", "that's enough", "take a break", "break off", "wait for me", "leave it")  # fmt: skip
