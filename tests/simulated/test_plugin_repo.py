@@ -59,7 +59,7 @@ def repo(card, tmp_path):
 
 @pytest.mark.slow
 def test_the_whole_matrix_is_green_with_compiled_kernels(repo):
-    strict = ("-W", "error::torch_spyre.ops.fallbacks.FallbackWarning")
+    strict = ("-p", "torch", "-W", "error::torch_spyre.ops.fallbacks.FallbackWarning")  # torch before torch_spyre
     outcomes = repo.pytest("-m", "not upstream", "-p", "no:timeout", *strict, compiled=True)
     assert set(outcomes.values()) == {"passed"}, repo.output
     assert 60 <= len(outcomes) <= 130

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from spyre_standin.formats import CardError
+from spyre_standin.formats import DL16, CardError
 
 
 def _erf(x):
@@ -61,6 +61,19 @@ REDUCTIONS = {
     "prod": np.prod,
     "mean": np.mean,
 }
+
+
+def staggered(op, argument, places):
+    """Where the 16-bit side of a conversion to or from float32 lies: fours of its two float32 sticks take turns in its stick.
+
+    The order is that of torch_spyre's op stagger_to_standard_ea; two conversions one after the other restore it.
+    """
+    if op not in {"fp32todl16", "dl16tofp32"} or argument.device_dtype.name != DL16:
+        return places
+    places = np.asarray(places)
+    stick, within = places // 64 * 64, places % 64
+    four, rest = within % 32 // 4, within % 4
+    return stick + 8 * four + rest + 4 * (within // 32)
 
 
 def pointwise(op, values, constants):

@@ -15,6 +15,23 @@ from spyre_standin.formats import CardError, decode, encode
 from spyre_standin.memory import Memory, Place
 
 PROGRAMS = {}
+
+
+class Budget:
+    """Positions that were worked out are kept as long as they take no more than this many bytes in all."""
+
+    def __init__(self, most):
+        self.most, self.used = most, 0
+
+    def keep(self, into, key, place):
+        """Keep this one, if it fits."""
+        size = np.asarray(place.flat).nbytes
+        if self.used + size <= self.most:
+            self.used += size
+            into[key] = place
+
+
+PLACES = Budget(256 << 20)
 LOG = os.environ.get("SPYRE_STANDIN_LOG")
 
 
@@ -89,7 +106,7 @@ class Run:
             raise CardError(f"{len(outputs)} outputs")
         call = faults.Call(spec.op, tuple(sizes), bool(hidden))
         faults.before(call)
-        where = self._place(spec, outputs[0], points, turns)
+        where = arithmetic.staggered(spec.op, outputs[0], self._place(spec, outputs[0], points, turns))
         # the variance lies beside the mean: see arithmetic.VARIANCE
         beside = arithmetic.VARIANCE if spec.op == "layernormscale" else 0
         values = [self._read(spec, a, points, turns, beside) for a in inputs]
@@ -106,12 +123,13 @@ class Run:
         kept = self.program.places.get(key)
         if kept is None:
             kept = Place.of(argument, lambda c: evaluate(c, points))
-            if not indirect_names(argument) and np.size(kept.flat) <= 1 << 22:
-                self.program.places[key] = kept
+            if not indirect_names(argument):
+                PLACES.keep(self.program.places, key, kept)
         return kept.at(argument, turns, evaluate)
 
     def _read(self, spec, argument, points, turns, beside=0):
-        codes = self.memory.buffer(argument, turns)[self._place(spec, argument, points, turns) + beside]
+        places = arithmetic.staggered(spec.op, argument, self._place(spec, argument, points, turns))
+        codes = self.memory.buffer(argument, turns)[places + beside]
         return np.asarray(decode(codes, argument.device_dtype.name))
 
     def _indices(self, spec, points, turns):

@@ -3,6 +3,8 @@
 import contextlib
 import types
 
+import torch  # at the top, as the real package has it: whoever imports torch_spyre before torch meets it half made
+
 from .constants import DEVICE_NAME
 
 __version__ = "0.0.1"
@@ -10,8 +12,6 @@ _state = {"loaded": False}
 
 
 def _device_module():
-    import torch
-
     from . import _C, _device
 
     module = types.ModuleType(f"torch.{DEVICE_NAME}")
