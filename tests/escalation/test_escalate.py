@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -189,6 +190,18 @@ def test_a_preview_writes_nothing(place, escalate):
     assert "nothing was written" in said
     assert "hidden: " in said
     assert sorted(p.name for p in folder.path.iterdir()) == before
+
+
+def test_a_preview_says_first_what_is_missing_and_lists_few_files(place, escalate):
+    folder = tell(place, control=False)
+    for n in range(12):
+        (folder.path / f"more-{n}.txt").write_text("text")
+        digest = hashlib.sha256(b"text").hexdigest()
+        folder.journal.append(ev.ArtifactSaved(path=f"more-{n}.txt", sha256=digest, size=4))
+    lines = escalate("--preview", status=1).stdout.splitlines()
+    assert lines[0].startswith("title: ") and lines[1].startswith("missing: ")
+    listed = [line for line in lines if re.match(r" +\d+  \S", line)]
+    assert len(listed) <= 8
 
 
 def test_a_bundle_is_never_overwritten(place, escalate):

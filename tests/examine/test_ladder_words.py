@@ -52,3 +52,37 @@ def test_a_rung_that_was_left_out_did_not_fail_to_answer():
     silent = climbed(op_by_op="unknown")
     del silent["aot_eager"]
     assert conclusion(silent) == "not decided: op-by-op gave no answer; aot_eager not run"
+
+
+def erring(**errors):
+    """Every rung fails with an error; the words of some."""
+    steps = climbed(
+        **dict.fromkeys(("as_is", "op_by_op", "eager", "aot_eager", "caches_off", "one_core", "logging"), "error")
+    )
+    named = {name.replace("_", "-") if name != "aot_eager" else name: words for name, words in errors.items()}
+    return {
+        name: Step(name, "error", 1, 1, s.run, named.get(name, "no layout"), named.get(name, "no layout"))
+        for name, s in steps.items()
+    }
+
+
+def test_one_error_on_every_rung_is_one_failure():
+    assert conclusion(erring()).startswith("it shows op by op")
+
+
+@pytest.mark.parametrize("rung", ["op_by_op", "eager", "aot_eager"])
+def test_a_rung_that_fails_with_another_error_decides_nothing(rung):
+    said = conclusion(erring(**{rung: "stick-aligned storage_offset"}))
+    assert said.startswith("not decided: ") and "stick-aligned storage_offset" in said
+    assert "one op's own kernel" not in said
+
+
+def test_a_switch_that_gives_another_error_is_said_and_the_rest_decides():
+    said = conclusion(erring(logging="device busy"))
+    assert said.startswith("it shows op by op") and "with another error on logging" in said
+
+
+def test_a_mismatch_and_an_error_are_told_as_before():
+    steps = climbed(op_by_op="crash")
+    steps["op-by-op"] = Step("op-by-op", "crash", 1, 1, "r1", "abort", "v1|crash|abort")
+    assert "crash and mismatch" in conclusion(steps)

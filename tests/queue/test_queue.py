@@ -350,6 +350,19 @@ def test_every_rule_can_speak_and_every_ready_command_is_one_that_its_verb_takes
         assert verb.rest or not left, seed.test
 
 
+@pytest.mark.parametrize(
+    ("text", "op"),
+    [
+        ("spyre::copy_from_d2d of a sliced view requires a stick-aligned storage_offset", "spyre.copy_from_d2d"),
+        ("Could not run 'aten::erf.out' with arguments from the 'spyre' backend", "aten.erf.out"),
+        ("torch.ops.vllm.spyre_convert failed", "vllm.spyre_convert"),
+    ],
+)
+def test_an_op_keeps_its_namespace(text, op):
+    (seed,) = [s for s in proposed(mismatch(message=text)) if s.text.startswith(f"{op} has no kernel")]
+    assert seed.test == f"debug-spyre op {op}"
+
+
 def test_many_overloads_are_told_apart():
     found = proposed(mismatch(message="Could not run 'aten::mm.out' with arguments from the 'spyre' backend"))
     assert any("aten.mm.out" in s.text for s in found)

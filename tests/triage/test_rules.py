@@ -102,8 +102,22 @@ def test_the_backends_last_words_stand_in_the_captured_text():
 def test_the_problem_block_of_a_long_message_is_the_cause():
     text = "NotImplementedError: buf1 (Pointwise): no mechanism to resolve stick incompatibility\n  Inputs:\n    buf0\n  Problem:\n    buf0 --> Out: No mechanism to gather"
     failure = failure_of(text)
-    assert failure.cause == failure.key == "buf0 --> Out: No mechanism to gather"
+    assert failure.key == "buf0 --> Out: No mechanism to gather"
+    assert (
+        failure.cause
+        == "buf1 (Pointwise): no mechanism to resolve stick incompatibility; buf0 --> Out: No mechanism to gather"
+    )
     assert failure.stage is Stage.LAYOUT
+
+
+ADVICE = "Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace. For even more developer context, set TORCH_LOGS"
+
+
+@pytest.mark.parametrize("end", [f"\n\n{ADVICE}", f"\n{ADVICE}", "\n\nHint: something else", ""])
+@pytest.mark.parametrize("where", ["\n    ", " "])
+def test_a_message_of_several_lines_keeps_its_headline_and_its_problem_and_no_advice(where, end):
+    text = f"RuntimeError: buf1 (Pointwise): no mechanism to resolve it\n  Inputs:\n    a\n\n  Problem:{where}a STL 0 --> Out STL 0{end}"
+    assert failure_of(text).cause == "buf1 (Pointwise): no mechanism to resolve it; a STL 0 --> Out STL 0"
 
 
 def test_a_comparison_under_mocks_is_a_test_bug_and_one_without_is_not():

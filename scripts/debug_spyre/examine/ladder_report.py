@@ -37,7 +37,10 @@ BY_NAME = {rung.name: rung for rung in RUNGS}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one rung showed: passed, mismatch, crash, error or unknown; with counts and the run."""
+    """What one rung showed: passed, mismatch, crash, error or unknown; with counts and the run.
+
+    `error` are the words of an error or crash, equal for two sightings of one cause (a signature); empty for a mismatch.
+    """
 
     rung: str
     showed: str
@@ -45,6 +48,7 @@ class Step:
     total: int | None
     run: str
     detail: str = ""
+    error: str = ""
 
     @property
     def fails(self) -> bool | None:
@@ -55,13 +59,21 @@ class Step:
         """Plain data."""
         return {
             "rung": self.rung, "showed": self.showed, "failed": self.failed, "total": self.total, "run": self.run,
-            "detail": self.detail,
+            "detail": self.detail, "error": self.error,
         }  # fmt: skip
+
+    def is_of(self, other: Step) -> bool:
+        """Both show one failure: two errors of different words are two failures."""
+        return not (self.error and other.error) or self.error == other.error
 
 
 def conclusion(steps: Mapping[str, Step]) -> str:
     """Where the failure enters, in words."""
     seen = {name: step.fails for name, step in steps.items()}
+    first = steps.get(AS_IS)
+    others = [name for name, step in steps.items() if first and step.fails and not step.is_of(first)]
+    if others:
+        return _another(steps, others)
     if seen.get(AS_IS) is False:
         return "it does not fail as it is: nothing enters here (flaky, or it depends on other tests)"
     if seen.get(AS_IS) is None:
@@ -93,6 +105,15 @@ def conclusion(steps: Mapping[str, Step]) -> str:
         "it enters in the backend's own compiler: op by op, eager and aot_eager pass; lowering, layout or code generation"
         + changed
     )
+
+
+def _another(steps: Mapping[str, Step], others: list[str]) -> str:
+    """A rung that fails for another reason says nothing about where this failure enters."""
+    without = {name: Step(name, "unknown", 0, None, s.run) if name in others else s for name, s in steps.items()}
+    words = "; ".join(f"{name}: {steps[name].detail}" for name in others[:2])
+    rest = conclusion(without)
+    same = f"with another error on {', '.join(others)} than as it is ({words})"
+    return f"{rest}, {same}" if rest.startswith(UNDECIDED) else f"{rest}; {same}"
 
 
 _SWITCHES = (

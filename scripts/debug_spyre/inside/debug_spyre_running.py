@@ -49,6 +49,25 @@ def is_view(func: Any) -> bool:
     return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
 
 
+def host_form(func: Any) -> Any:
+    """What carries the op out on the CPU: itself, or the public op where the CPU has no kernel of the device's own form."""
+    return HOST_FORMS.get(func.overloadpacket.__name__, func)
+
+
+def _attention(query: Any, key: Any, value: Any, *rest: Any, scale: float | None = None, **named: Any) -> Any:
+    """The first result of scaled dot product attention; the others (log-sum-exp, seeds) differ between backends."""
+    names = ("attn_bias", "dropout_p", "is_causal", "return_debug_mask")
+    given = dict(zip(names, rest, strict=False)) | named
+    grouped = query.dim() > 2 and query.shape[-3] != key.shape[-3]
+    return torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, given.get("attn_bias"), given.get("dropout_p", 0.0), given.get("is_causal", False),
+        scale=scale, enable_gqa=grouped,
+    )  # fmt: skip
+
+
+HOST_FORMS = {"_scaled_dot_product_fused_attention_overrideable": _attention}
+
+
 def is_random(func: Any, args: Any, kwargs: Any) -> bool:
     """Two runs of this call differ. An op with a random part that this call switches off (dropout of 0) is no random call."""
     name = func.overloadpacket.__name__

@@ -25,6 +25,7 @@ from debug_spyre_running import (  # type: ignore[import-not-found]
     cloned,
     golden_errors,
     has_own_kernel,
+    host_form,
     is_named,
     is_random,
     is_view,
@@ -34,6 +35,7 @@ from debug_spyre_running import (  # type: ignore[import-not-found]
     written,
 )
 from debug_spyre_tally import Tally, site_of  # type: ignore[import-not-found]
+from debug_spyre_transfers import Transfers  # type: ignore[import-not-found]
 from torch.utils._python_dispatch import TorchDispatchMode
 
 MOST_ELEMENTS = 1 << 26
@@ -53,6 +55,8 @@ class Shadow(TorchDispatchMode):
         self.golden = bool(settings.get("golden"))
         self.root = str(settings.get("root") or os.getcwd())
         self.copier, self.tally, self.flight = Copier(), Tally(), Flight(folder)
+        self.transfers = Transfers(self.tally.moved)
+        self.transfers.watch()
         self.nodeid: str | None = None
         self.began = time.time()
 
@@ -69,7 +73,11 @@ class Shadow(TorchDispatchMode):
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        return self._shadowed(func, args, kwargs)
+        self.transfers.is_ours = True
+        try:
+            return self._shadowed(func, args, kwargs)
+        finally:
+            self.transfers.is_ours = False
 
     def _concerns_card(self, args: Any, kwargs: Any) -> bool:
         for value in (*args, kwargs.get("device")):
@@ -88,11 +96,15 @@ class Shadow(TorchDispatchMode):
             number, call, is_new = self.tally.number(name, host, (args, kwargs))
             place = {"op": name, "site": site, "nodeid": self.nodeid}
             self.flight.begin(number, call if is_new else None, place)
+        self.transfers.watch()
+        counted, self.transfers.is_ours = self.transfers.counted, False
         result, fell_back, error = run_on_card(func, args, kwargs)
+        self.transfers.is_ours = True
         entry.count(fell_back)
         if fell_back:
             self.tally.fell_back(name, site, call)
-        self._count_transfer(func, args, result)
+        if self.transfers.counted == counted:
+            self._count_transfer(func, args, result)
         if error is not None:
             entry.raised = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
             self._judge_error(func, entry, host, (args, kwargs))
@@ -146,7 +158,7 @@ class Shadow(TorchDispatchMode):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return func(*args, **kwargs)
+                return host_form(func)(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  the CPU has no kernel for it, or not for these arguments
             first = str(error).splitlines()[0][:120] if str(error) else ""
             missing = (
@@ -236,6 +248,7 @@ def _shadow() -> Shadow:
 def pytest_runtest_protocol(item: Any) -> Any:
     """Fixtures, the test and its teardown run under the mode."""
     shadow = _shadow()
+    shadow.transfers.watch()
     shadow.nodeid = item.nodeid
     with shadow:
         yield

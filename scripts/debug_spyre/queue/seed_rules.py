@@ -17,7 +17,7 @@ from debug_spyre.queue.seeds import Seed, Situation
 from debug_spyre.vocabulary.evidence import Evidence, Kind, Outcome, Severity, Stage
 
 OVERFLOW = 60000.0
-_OP = re.compile(r"\b(?:aten|spyre)(?:::|\.)([A-Za-z_]\w*)(?:\.(\w+))?")
+_OP = re.compile(r"\b(aten|spyre|prims|vllm)(?:::|\.)([A-Za-z_]\w*)(?:\.(\w+))?")
 _DTYPE = re.compile(
     r"\b(?:u?int(?:8|16|32|64)|float(?:16|32|64)|bfloat16|half|bool|dtype|long|double)\b", re.IGNORECASE
 )
@@ -58,8 +58,8 @@ def _fallback_differs(s: Situation) -> Iterable[Seed]:
 def _overload_missing(s: Situation) -> Iterable[Seed]:
     named = {f.op: f"it falls back ({f.file}:{f.line})" for f in s.fallbacks}
     for failure in s.failures:
-        for name, overload in _OP.findall(failure.message or ""):
-            op = f"aten.{name}" + (f".{overload}" if overload else "")
+        for space, name, overload in _OP.findall(failure.message or ""):
+            op = f"{space}.{name}" + (f".{overload}" if overload else "")
             named.setdefault(op, f"{failure.error_class or failure.kind} names it")
     for op, why in list(named.items())[:3]:
         yield Seed(

@@ -13,6 +13,9 @@ _ENGINE_DIED = re.compile(
 )
 _ERROR_LINE = re.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Unsupported|Warning|Interrupt): ")
 
+HINTS = re.compile(
+    r"(?m)^\s*(?:Hint: |Set TORCHDYNAMO_VERBOSE|For (?:more details about this graph break|even more developer context)).*$"
+)
 _DECISIVE = re.compile(r"^\s*\*{0,2}Problem\*{0,2}\s*:\s*(.*)")
 RAS_JSON = re.compile(r"\{[^{}]*\"name\"\s*:\s*\"(RAS::[\w:]+)\"[^{}]*\}")
 BENIGN_RAS = "RAS::VFMSG::UnsupportedMessageType"
@@ -34,7 +37,7 @@ _EMPTY = (
 def decisive(text: str, captured: Sequence[str], kind: Kind) -> str:
     """The part of a long text that says what is wrong: its *Problem* block, the backend's own last words, a RAS name."""
     if problem := problem_block(text):
-        return problem
+        return f"{headline}; {problem}" if (headline := _headline(text)) else problem
     if kind is Kind.CRASH and "crashed while running" in text:
         return "a worker process crashed"  # the test's name is no part of the cause
     if root := engine_root(text, captured):
@@ -65,9 +68,24 @@ def problem_block(text: str) -> str | None:
     lines = text.split("\n")
     for place in range(len(lines) - 1, -1, -1):
         if match := _DECISIVE.match(lines[place]):
-            rest = [match[1], *lines[place + 1 : place + 4]]
-            return " ".join(part.strip() for part in rest if part.strip())[:400] or None
+            return _section(match[1], lines[place + 1 : place + 6])
     return None
+
+
+def _section(first: str, after: Sequence[str]) -> str | None:
+    """The lines of a section up to its end: a blank line after text, or advice on how to see more."""
+    found = [first.strip()] if first.strip() else []
+    for line in after:
+        if (not line.strip() and found) or HINTS.match(line):
+            break
+        found += [line.strip()] if line.strip() else []
+    return " ".join(found[:4])[:400] or None
+
+
+def _headline(text: str) -> str | None:
+    """A message's first line, where it says what went wrong and the sections below it say where."""
+    first = text.lstrip().split("\n", 1)[0].strip()
+    return first[:200] if len(first) >= _SHORT and not _DECISIVE.match(first) else None
 
 
 def engine_root(text: str, captured: Sequence[str]) -> str | None:

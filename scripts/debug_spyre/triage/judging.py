@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from debug_spyre.triage import numbers
 from debug_spyre.triage.block import Block, Frame
-from debug_spyre.triage.decisive import BENIGN_RAS, RAS_JSON, critical_text, decisive, engine_root, problem_block
+from debug_spyre.triage.decisive import BENIGN_RAS, HINTS, RAS_JSON, critical_text, decisive, engine_root, problem_block
 from debug_spyre.triage.rule import Rule
 from debug_spyre.triage.rules import FRAME_STAGES, RULES
 from debug_spyre.triage.severity import severity
@@ -30,7 +30,6 @@ _CRASHED = re.compile(r"crashed while running|running the test CRASHED with sign
 _IMPORTS = ("ImportError", "ModuleNotFoundError", "SyntaxError")
 _COMPARE = re.compile(r"assert .{0,400}?(?:==|!=|<=|>=|<|>| is (?:not )?| in |allclose|equal|close)", re.DOTALL)
 _UNITTEST = re.compile(r"AssertionError: .{0,300}?(?: != | differ: )")
-_HINTS = re.compile(r"(?m)^\s*(?:Hint: |Set TORCHDYNAMO_VERBOSE|For more details about this graph break).*$")
 _BARE_TRUTH = re.compile(r"AssertionError: (?:False is not true|True is not false)")
 _TRUTH_OF_VALUES = re.compile(r"assert(?:True|False)\(.{0,200}(?:equal|close|==|!=|isnan|isinf|isfinite)")
 _NO_COMPARE = re.compile(
@@ -163,7 +162,7 @@ def classify(
     rules: Sequence[Rule],
 ) -> Verdict:
     """The first rule that matches, else the stage of the innermost backend frame."""
-    error = _HINTS.sub("", f"{error_class or ''}: {text}\n{cause}")
+    error = HINTS.sub("", f"{error_class or ''}: {text}\n{cause}")
     if "WarningMessage object" in text:  # the test's own lines name the class that it looks for
         error = "\n".join([error, *block.context])
     beside = "\n".join(captured for captured in block.captured if BENIGN_RAS not in captured)

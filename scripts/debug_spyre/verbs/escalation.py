@@ -17,6 +17,7 @@ from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import RefusedError, UsageError
 
 MEGABYTE = 1024 * 1024
+SHOWN_FILES = 8
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -51,7 +52,9 @@ def _escalate(args: Namespace) -> int:
     private = bundle.private_of_this_host()
     private = replace(private, hosts=(*private.hosts, *args.hide))
     plan = bundle.plan_bundle(entries, private=private, cap=int(args.cap * MEGABYTE))
-    lines = [f"title: {plan.redactor.redact(issue.title)}", *_preview(plan)]
+    lines = [f"title: {plan.redactor.redact(issue.title)}"]
+    lines += [f"missing: {lack.text}\n  next: {lack.next}" for lack in missing]
+    lines += _preview(plan)
     data = {
         "title": plan.redactor.redact(issue.title),
         "search": issue.search,
@@ -61,7 +64,6 @@ def _escalate(args: Namespace) -> int:
         "missing": [lack.code for lack in missing],
     }
     if args.preview:
-        lines += [f"missing: {lack.text}\n  next: {lack.next}" for lack in missing]
         answer([*lines, "nothing was written"], {**data, "bundle": None}, as_json=args.json)
         return 1 if missing else 0
     written, archive = bundle.write_bundle(plan, target)
@@ -87,7 +89,9 @@ def _preview(plan: bundle.Plan) -> list[str]:
     size = sum(len(content) for _, content in plan.files)
     hidden = ", ".join(f"{count} x {kind}" for kind, count in sorted(plan.redactor.counts.items())) or "nothing"
     lines = [f"{len(plan.files)} files, {size / 1024:.0f} kB; hidden: {hidden}"]
-    lines += [f"  {len(content):>9d}  {name}" for name, content in plan.files]
+    lines += [f"  {len(content):>9d}  {name}" for name, content in plan.files[:SHOWN_FILES]]
+    if len(plan.files) > SHOWN_FILES:
+        lines.append(f"  and {len(plan.files) - SHOWN_FILES} more: --json lists all")
     tensors = [name for name, _ in plan.files if name.endswith(bundle.BINARY)]
     if tensors:
         lines.append(f"tensors are taken as they are: {', '.join(tensors)}")

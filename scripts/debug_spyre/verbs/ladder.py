@@ -16,6 +16,7 @@ from debug_spyre.runs.io.jobs import follow, foreground_seconds
 from debug_spyre.runs.io.pytest_command import from_root, pytest_command
 from debug_spyre.runs.io.records import RunRecord
 from debug_spyre.runs.io.run_folder import RUNS, RunFolder
+from debug_spyre.triage.signature import signature
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.session_option import log_line
 from debug_spyre.verbs.verb import Verb
@@ -128,7 +129,9 @@ def _step(rung: Rung, record: RunRecord) -> Step:
         showed = "unknown"
     if showed == "unknown":
         detail = " ".join([record.status.value, *record.warnings[:1]])
-    return Step(rung.name, showed, len(failing), total, record.id, detail.splitlines()[0][:120] if detail else "")
+    words = signature(first) if first and showed not in {"unknown", "mismatch"} else ""
+    line = detail.splitlines()[0][:120] if detail else ""
+    return Step(rung.name, showed, len(failing), total, record.id, line, words)
 
 
 def _unfinished(work: Examination, state: dict[str, Any], steps: dict[str, Step], name: str, *, as_json: bool) -> int:
