@@ -15,7 +15,7 @@ _STAMP = re.compile(rf"\ufeff?(?:\[{_CLOCK}\]|{_CLOCK}(?=[ \ufeff]|$)) ?\ufeff?"
 _TS_STAMP = re.compile(r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ?")
 _JOB = re.compile(rf"[^\t]{{1,200}}\t[^\t]{{1,200}}\t\ufeff?(?={_CLOCK})")
 _ANSI = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-Z\\-~])?"
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b\x07]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\-~])?"
 )
 _BARE_COLOUR = re.compile(r"\[(?:\d{1,2}(?:;\d{1,3})*)?m")
 _ENGINE = re.compile(r"\((?:[A-Z]\w*|VLLM::\w+)(?: [\w.=-]+)* pid=\d+\) ?")
@@ -31,8 +31,8 @@ def shorten(line: str) -> str:
     return f"{line[:_KEPT]} ...{len(line) - 2 * _KEPT} characters left out... {line[-_KEPT:]}"
 
 
-def clean(line: str) -> str:
-    """The line as the program printed it."""
+def without_escapes(line: str) -> str:
+    """A line without byte order mark and colours, and of bounded length."""
     if len(line) > LONGEST:
         line = shorten(line)
     if line[:1] == "\ufeff":
@@ -41,6 +41,16 @@ def clean(line: str) -> str:
         line = _ANSI.sub("", line)
     elif "[0m" in line:
         line = _BARE_COLOUR.sub("", line)  # the escape characters were lost on the way
+    return line
+
+
+def clean(line: str) -> str:
+    """The line as the program printed it, without a runner's time stamp in front."""
+    return without_stamp(without_escapes(line))
+
+
+def without_stamp(line: str) -> str:
+    """A line without a time stamp that only this line may have."""
     first = line[:1]
     if first.isdigit() or first == "[":
         line = _without_stamp(line)

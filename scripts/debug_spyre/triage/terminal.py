@@ -31,8 +31,9 @@ _MOST_LINES = 60  # of one summary line's message
 class Terminal:
     """Feed it cleaned lines with their numbers; `sessions` then holds what it saw."""
 
-    def __init__(self) -> None:
-        self.sessions = [Session(0)]
+    def __init__(self, stream: str = "") -> None:
+        self.stream = stream
+        self.sessions = [Session(0, stream=stream)]
         self.warned = Warned()
         self.traces = Traces()
         self.last_number = 0
@@ -47,6 +48,9 @@ class Terminal:
     def session(self) -> Session:
         """The session that is being read."""
         return self.sessions[-1]
+
+    def _next(self, number: int, *, begun: bool = False, is_guessed: bool = False) -> None:
+        self.sessions.append(Session(number, begun=begun, is_guessed=is_guessed, stream=self.stream))
 
     def feed(self, number: int, line: str) -> None:
         """Take in the next line."""
@@ -105,7 +109,7 @@ class Terminal:
         if kind == START:
             self._begin(number)
         elif self.session.counts is not None and self.session.ended >= self.session.begun_at_once and kind != OTHER:
-            self.sessions.append(Session(number))
+            self._next(number)
         self.session.begun = True
         self._section = str(kind)
         return True
@@ -116,7 +120,7 @@ class Terminal:
             session.begun_at_once += 1  # the one before has hardly begun: they run at the same time
             return
         if session.begun:
-            self.sessions.append(Session(number))
+            self._next(number)
         self.session.number, self.session.has_header, self.session.begun = number, True, True
 
     def _finish(self, number: int, line: str) -> None:
@@ -124,7 +128,7 @@ class Terminal:
         if found is None or line in session.counts_lines:
             return
         if session.counts is not None and session.ended >= session.begun_at_once:
-            self.sessions.append(Session(number, is_guessed=True))
+            self._next(number, is_guessed=True)
             session = self.session
         session.counts = found if session.counts is None else session.counts.plus(found)
         session.counts_lines.append(line)
@@ -175,7 +179,7 @@ class Terminal:
         if word in BAD_WORDS:
             session.progress.running.pop(candidates(text)[0], None)
             if is_loose and not self._may_begin():
-                self.sessions.append(Session(number, is_guessed=True))
+                self._next(number, is_guessed=True)
                 session = self.session
         session.begun = True
         session.summary.append(SummaryLine(word, text, number))
@@ -204,7 +208,7 @@ class Terminal:
         if self._unittest.begins(line) or (
             line and probe.feed(number, line) and (probe.outcomes or probe.running or "%]" in line)
         ):
-            self.sessions.append(Session(number, begun=True, is_guessed=True))
+            self._next(number, begun=True, is_guessed=True)
             self._section = START
             self._start(number, line)
         elif self._may_begin() and line[:1] != "E":

@@ -5,27 +5,54 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from debug_spyre.triage.lines import LONGEST, clean
+from debug_spyre.triage.carriers import carrier_of
+from debug_spyre.triage.lines import LONGEST, clean, without_escapes, without_stamp
 from debug_spyre.vocabulary.errors import BadInputError
 
 PIECE = 1 << 20
+_SAMPLE = 1 << 17
+_PLACES = 6
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """(number, cleaned line, whether its end is there); a carriage return inside parts a line but not its number.
+def numbered_lines(path: Path) -> Iterator[tuple[int, str, str, bool]]:
+    """(number, the process that speaks, the line itself, whether its end is there).
+
+    A carriage return inside parts a line but not its number.
 
     Raises:
         BadInputError: the file can't be read.
     """
+    carrier = carrier_of(sample_of(path))
+    waiting: dict[str, str] = {}
     for number, (raw, whole) in enumerate(raw_lines(path), start=1):
-        text = raw.decode("utf-8", "surrogateescape")
-        if "\r" in text:
-            parts = text.rstrip("\r").split("\r")
+        text, ends = carrier.unpacked(raw.decode("utf-8", "surrogateescape"))
+        stream, line = carrier.stripped(without_escapes(text))
+        if not ends and whole:
+            waiting[stream] = waiting.get(stream, "") + line
+            continue
+        if waiting:
+            line = waiting.pop(stream, "") + line
+        if "\r" in line:
+            parts = line.rstrip("\r").split("\r")
             for part in parts[:-1]:
                 if part:
-                    yield number, clean(part), True
-            text = parts[-1]
-        yield number, clean(text), whole
+                    yield number, stream, clean(part), True
+            line = parts[-1]
+        yield number, stream, without_stamp(line), whole
+
+
+def sample_of(path: Path) -> list[str]:
+    """Whole lines from the beginning, the end and places between: enough to learn what carries the text."""
+    size = path.stat().st_size
+    places = [0] if size <= 2 * _SAMPLE else [size * n // _PLACES for n in range(_PLACES)] + [size - _SAMPLE]
+    lines: list[str] = []
+    with path.open("rb") as stream:
+        for place in places:
+            stream.seek(place)
+            piece = stream.read(2 * _SAMPLE if len(places) == 1 else _SAMPLE)
+            found = piece.decode("utf-8", "surrogateescape").split("\n")
+            lines += found[1 if place else 0 :]
+    return lines
 
 
 def raw_lines(path: Path) -> Iterator[tuple[bytes, bool]]:

@@ -19,6 +19,7 @@ from debug_spyre.triage.io.junit_file import read_junit
 from debug_spyre.triage.io.sources import Source, opened
 from debug_spyre.triage.looks import looks_like
 from debug_spyre.triage.merging import merge
+from debug_spyre.triage.prefixes import MOST_STREAMS
 from debug_spyre.triage.results import Results
 from debug_spyre.triage.rule import Rule
 from debug_spyre.triage.rules import RULES
@@ -68,7 +69,7 @@ def _no_outcome(sources: Sequence[Source]) -> BadInputError:
 def _looks(source: Source) -> str:
     with source.path.open("rb") as stream:
         head = stream.read(65_536)
-    lines = [line for _, line, _ in islice(numbered_lines(source.path), 5000)]
+    lines = [line for _, _, line, _ in islice(numbered_lines(source.path), 5000)]
     if any("test session starts" in line for line in lines):
         return "a pytest session that ran no test, or ended before its first outcome"
     return looks_like(head, [line for line in lines if line.strip()])
@@ -165,13 +166,16 @@ def _read_report(source: Source) -> Evidence:
 
 
 def _read_text(path: Path, rules: Sequence[Rule], name: str | None = None) -> Evidence:
-    terminal = Terminal()
-    for number, line, whole in numbered_lines(path):
+    terminals: dict[str, Terminal] = {}
+    for number, stream, line, whole in numbered_lines(path):
+        terminal = terminals.get(stream)
+        if terminal is None:
+            terminal = terminals[stream if len(terminals) < MOST_STREAMS else ""] = Terminal(stream)
         if whole:
             terminal.feed(number, line)
         else:
             terminal.torn(number, line)
-    return evidence_of([terminal], source=name or str(path), rules=rules)
+    return evidence_of(list(terminals.values()) or [Terminal()], source=name or str(path), rules=rules)
 
 
 def _read_results(path: Path, rules: Sequence[Rule], name: str | None = None) -> Results:
