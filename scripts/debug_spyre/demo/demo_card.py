@@ -8,14 +8,17 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 
-ROOT = Path(__file__).resolve().parents[3]
-PLUGIN_REPO = ROOT / "tests" / "simulated_card" / "plugin_repo"
+PACKAGE = Path(__file__).resolve().parents[1]
+PLACES = (PACKAGE.parents[1] / "tests/simulated_card", PACKAGE / "bundle/simulated_card")  # a checkout, a wheel
+ENTRY_POINT = "[torch.backends]\ntorch_spyre = torch_spyre:_autoload\n"
+NEEDED = ("torch", "numpy", "pytest")
 FAULTS = "partial_reduction:op=mean:width=128,layout_width:op=mul"
 USERS_FILE = "spyre_inference/platform.py"
 USERS_EDIT = "\n# a colleague's unfinished thought, not committed: \u2603 '\"</script>\n"
@@ -61,34 +64,53 @@ def prepare(into: Path | None) -> Demo:
     """Copy the plugin repo, commit it, add the user's edit.
 
     Raises:
-        EnvironmentTroubleError: this is no source checkout, or the simulated card is not installed.
+        EnvironmentTroubleError: the simulated card, torch, numpy or pytest is missing, or the folder is not empty.
     """
-    if not PLUGIN_REPO.is_dir():
+    source = next((place for place in PLACES if (place / "plugin_repo").is_dir()), None)
+    if source is None:
         raise EnvironmentTroubleError(
-            "the demo needs the source checkout: the simulated card is no part of an installed skill",
-            next="git clone the project, then make demo",
+            "an installed skill does not contain the simulated card that the demo needs",
+            next="run `make demo` in a clone of the project, or `debug-spyre demo` from its wheel",
         )
-    if importlib.util.find_spec("torch_spyre") is None:
-        raise EnvironmentTroubleError("the simulated card is not installed in this Python", next="make demo")
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise EnvironmentTroubleError(
+            f"{sys.executable} has no {', '.join(missing)}, which the demo needs",
+            next="pip install 'debug-spyre[demo]', or run `make demo` in a clone of the project",
+        )
     base = into or Path(tempfile.mkdtemp(prefix="debug-spyre-demo-"))
     if into is not None and into.exists() and any(into.iterdir()):
         raise EnvironmentTroubleError(f"{into} is not empty", next="debug-spyre demo --keep EMPTY_FOLDER")
     checkout = base.resolve() / "spyre-inference"
-    shutil.copytree(PLUGIN_REPO, checkout, ignore=shutil.ignore_patterns("__pycache__", ".pytest_cache"))
+    shutil.copytree(source / "plugin_repo", checkout, ignore=shutil.ignore_patterns("__pycache__", ".pytest_cache"))
     git = ["git", "-C", str(checkout), "-c", "user.name=demo", "-c", "user.email=demo@localhost"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "plugin repo of the demo"]):
         subprocess.run([*git, *words], check=True, capture_output=True)
     users = checkout / USERS_FILE
     users.write_text(users.read_text(encoding="utf-8") + USERS_EDIT, encoding="utf-8")
-    return Demo(checkout, _environment(base.resolve()), digest_of(users))
+    python = _make_python(base.resolve() / "environment", source / "backend")
+    return Demo(checkout, _environment(base.resolve(), python), digest_of(users))
 
 
-def _environment(base: Path) -> dict[str, str]:
+def _make_python(venv: Path, backend: Path) -> Path:
+    """A virtual environment with the simulated torch_spyre, and everything that this Python has besides."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, capture_output=True)
+    packages = next(venv.glob("lib/python3*/site-packages"))
+    (packages / "base.pth").write_text(sysconfig.get_paths()["purelib"] + "\n", encoding="utf-8")
+    shutil.copytree(backend / "torch_spyre", packages / "torch_spyre", ignore=shutil.ignore_patterns("__pycache__"))
+    info = packages / "torch_spyre-0.0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch-spyre\nVersion: 0.0.1\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(ENTRY_POINT, encoding="utf-8")
+    return venv / "bin/python"
+
+
+def _environment(base: Path, python: Path) -> dict[str, str]:
     device = str(base / "device")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBUG_SPYRE_", "SPYRE_SIM_", "CLAUDE"))}
     return {
         **kept,
-        "DEBUG_SPYRE_PYTHON": sys.executable,
+        "DEBUG_SPYRE_PYTHON": str(python),
         "DEBUG_SPYRE_DEVICES": device,
         "DEBUG_SPYRE_LOCK_DIR": str(base / "lock"),
         "SPYRE_SIM_DEVICE": device,

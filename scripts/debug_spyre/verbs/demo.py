@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.demo.demo_card import ROOT, Demo, prepare
+from debug_spyre.demo.demo_card import PACKAGE, Demo, prepare
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import DebugSpyreError, Exit
 
+COMMAND = "import sys; sys.path.insert(0, sys.argv.pop(1)); from debug_spyre.cli import main; sys.exit(main())"
 ACCUMULATION = """\
 import torch, torch_spyre
 x = torch.randn(4, 256, dtype=torch.float16)
@@ -52,7 +53,7 @@ class Shell:
         """One command; a status that is not in `allow` ends the demo."""
         self._say(f"\n[{time.monotonic() - self.began:5.1f} s] $ debug-spyre {shlex.join(words)}")
         done = subprocess.run(
-            [str(ROOT / "scripts/debug-spyre"), *words],
+            [sys.executable, "-c", COMMAND, str(PACKAGE.parent), *words],
             cwd=self.demo.checkout,
             env=self.demo.env,
             input=stdin,
