@@ -17,6 +17,7 @@ setup: $(READY) ## the development environment in .venv
 
 $(READY): pyproject.toml $(shell find tests/simulated_card/backend -name '*.py' -o -name '*.toml' 2>/dev/null | grep -v '/build/')
 	@echo "set-up: development environment in $(VENV) (torch is about 200 MB, once)"
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"Python {v.major}.{v.minor} is too old: make PYTHON=/path/to/python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall ./tests/simulated_card/backend
@@ -68,6 +69,9 @@ $(VLLM_READY): $(READY)
 test-vllm: $(VLLM_READY) ## repros and one layer under a real vLLM (built for the empty device)
 	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall ./tests/simulated_card/backend
 	$(VLLM)/bin/python -m pytest tests/vllm $(PYTEST_FLAGS)
+
+release-check: $(READY) ## sdist and wheel from a clone and from each other; install and demo from the wheel in a new environment
+	$(BIN)/python tests/release_check.py
 
 clean: ## remove what the targets made here
 	rm -rf $(VENV) dist build .work

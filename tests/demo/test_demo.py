@@ -57,7 +57,6 @@ def read(path):
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    pytest.importorskip("torch_spyre", reason="the simulated card is installed by `make`")
     into = tmp_path_factory.mktemp("demo") / "place"
     env = {k: v for k, v in os.environ.items() if not k.startswith(("DEBUG_SPYRE_", "SPYRE_SIM", "CLAUDE"))}
     done = subprocess.run(
