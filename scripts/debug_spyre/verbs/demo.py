@@ -215,9 +215,9 @@ def _newest(queue: dict[str, Any]) -> str:
 
 def _script(shell: Shell, row: str, name: str, text: str, opened: dict[str, Any]) -> None:
     path = Path(opened["folder"]) / name
-    shell.type("hypothesis", "start", row, "--command", f"debug-spyre exec -- {sys.executable} {name}")
+    shell.type("hypothesis", "start", row, "--command", f"debug-spyre exec -- {shell.demo.env["DEBUG_SPYRE_PYTHON"]} {name}")
     shell.type("save", name, stdin=text)
-    shell.type("exec", "--", sys.executable, str(path))
+    shell.type("exec", "--", shell.demo.env["DEBUG_SPYRE_PYTHON"], str(path))
 
 
 def _drop_rest(shell: Shell, reason: str) -> None:
