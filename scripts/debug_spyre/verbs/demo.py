@@ -215,9 +215,10 @@ def _newest(queue: dict[str, Any]) -> str:
 
 def _script(shell: Shell, row: str, name: str, text: str, opened: dict[str, Any]) -> None:
     path = Path(opened["folder"]) / name
-    shell.type("hypothesis", "start", row, "--command", f"debug-spyre exec -- {shell.demo.env["DEBUG_SPYRE_PYTHON"]} {name}")
+    python = shell.demo.env["DEBUG_SPYRE_PYTHON"]
+    shell.type("hypothesis", "start", row, "--command", f"debug-spyre exec -- {python} {name}")
     shell.type("save", name, stdin=text)
-    shell.type("exec", "--", shell.demo.env["DEBUG_SPYRE_PYTHON"], str(path))
+    shell.type("exec", "--", python, str(path))
 
 
 def _drop_rest(shell: Shell, reason: str) -> None:
