@@ -44,6 +44,9 @@ check: $(READY) ## ruff, mypy strict, architecture
 bench: $(READY) ## budgets of the design as benchmarks (ratios, medians)
 	$(BIN)/python -m tests.bench
 
+client: $(READY) ## the real client from npm: 60 spellings of our command in five modes, hooks, plugin
+	DEBUG_SPYRE_CLIENT_ALL=1 $(BIN)/python -m pytest tests/agent -m client $(PYTEST_FLAGS)
+
 fuzz: $(READY) ## the property tests for longer
 	DEBUG_SPYRE_FUZZ=20 $(BIN)/python -m pytest tests -k "property or fuzz" -q
 

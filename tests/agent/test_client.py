@@ -259,6 +259,53 @@ def test_a_broken_rule_bites_and_an_innocent_command_does_not_prompt(mode, place
     assert after == before
 
 
+SPELLINGS = [
+    line.split("\t", 1)
+    for line in (Path(__file__).with_name("data") / "spellings.tsv").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+]
+ALL = os.environ.get(
+    "DEBUG_SPYRE_CLIENT_ALL"
+)  # `make client`: every spelling in every mode; `make test`: a dozen in one
+
+
+def test_the_spellings_are_as_many_as_promised():
+    assert len(SPELLINGS) >= 60
+    assert len([line for wanted, line in SPELLINGS[:12] if wanted == "runs"]) == 10
+
+
+@pytest.mark.parametrize("mode", MODES if ALL else MODES[:1])
+def test_our_command_is_found_however_it_is_typed(mode, place):
+    in_mode(place, mode)
+    (place.top / "Makefile").write_text("test:\n\tpytest tests\n")
+    before = (place.top / ".git/HEAD").read_text()
+    spellings = SPELLINGS if ALL else SPELLINGS[:12]
+    opening = place.open_session()
+
+    def step(line):
+        """The session's folder is known once the client has opened it."""
+        logs = Path(".claude/skills/debug-spyre/logs")
+        found = lambda: str(logs / next(p.name for p in (place.top / logs).glob("debug-*") if p.is_dir()))  # noqa: E731
+        return lambda request: bash(line.replace("\\n", "\n").replace("{s}", found()))
+
+    outcome = place.run(
+        "/debug-spyre it fails", [*opening, *(step(line) for _, line in spellings)], mode=mode, timeout=900
+    )
+    init = next((e for e in outcome.events if e.get("subtype") == "init"), {})
+    if mode == "auto" and init.get("permissionMode") != "auto":
+        pytest.skip(f"this client does not offer auto mode offline (it says {init.get('permissionMode')!r})")
+    note(place, mode, outcome)
+    assert len(outcome.calls) == len(opening) + len(spellings), outcome.stderr
+    wrong = []
+    for number, (wanted, line) in enumerate(spellings, start=len(opening)):
+        seen, said = outcome.verdict(number), outcome.result(number)
+        if seen != {"runs": "ran"}.get(wanted, wanted) or "not found" in said or "Exit code 127" in said:
+            wrong.append((line, wanted, seen, said[:200]))
+    assert not wrong
+    assert (place.top / ".git/HEAD").read_text() == before
+    assert (place.top / "spyre_inference/reduce.py").read_text() == kit.QUICK["spyre_inference/reduce.py"]
+
+
 def test_a_background_start_of_a_card_verb_is_refused(place):
     outcome = place.run("/debug-spyre x", [bash(f"{place.ours} run tests/test_reduce.py", run_in_background=True)])
     assert outcome.verdict(0) == "refused"

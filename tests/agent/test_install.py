@@ -149,7 +149,8 @@ def test_an_older_skill_of_that_name_is_moved_aside_and_comes_back(target):
     (skill / "SKILL.md").write_text("the older prose\n")
     before = tree(target)
     answer = ok(install(cwd=target))
-    assert "SKILL.md moved to" in answer
+    assert "another skill was here: SKILL.md moved to" in answer
+    assert "--uninstall puts it back" in answer
     assert (skill / "replaced/SKILL.md").read_text() == "the older prose\n"
     ok(install("--uninstall", cwd=target))
     assert tree(target) == before
@@ -264,6 +265,150 @@ def test_the_projects_own_skill_folder_is_not_copied_over_itself():
     before = sorted(p.name for p in (ROOT / SKILL).iterdir())
     assert "here already" in ok(install(cwd=ROOT))
     assert sorted(p.name for p in (ROOT / SKILL).iterdir()) == before
+
+
+UPSTREAM = {  # a prose skill of this name, as the plugin's own tree may carry it
+    "SKILL.md": "---\nname: debug-spyre\ndescription: prose\n---\nRun pytest.\n",
+    "attention-notes.md": "older notes\n",
+    "references/extra.md": "theirs\n",
+}
+
+
+def put_upstream(target, folder):
+    for name, text in UPSTREAM.items():
+        (target / folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / folder / name).write_text(text)
+    other = target / folder.parent / "debug-compilation/SKILL.md"
+    other.parent.mkdir()
+    other.write_text("another skill\n")
+
+
+@pytest.mark.parametrize(("options", "folder"), [([], ".claude"), (["--bob"], ".bob"), (["--agents"], ".agents")])
+def test_upstreams_own_skill_makes_room_and_comes_back(options, folder, target):
+    skill = Path(folder) / "skills/debug-spyre"
+    put_upstream(target, skill)
+    before = tree(target)
+    answer = ok(install(*options, cwd=target))
+    assert "another skill was here: SKILL.md, attention-notes.md moved to" in answer
+    assert (
+        "Run everything" in (target / skill / "SKILL.md").read_text()
+        or "debug-spyre triage" in (target / skill / "SKILL.md").read_text()
+    )
+    assert (target / skill / "references/extra.md").read_text() == "theirs\n"
+    ok(install(*options, cwd=target))
+    ok(install(*options, "--uninstall", cwd=target))
+    assert tree(target) == before
+
+
+@pytest.mark.parametrize(("option", "folder"), [("--bob", ".bob"), ("--agents", ".agents")])
+def test_for_other_clients_the_text_names_nothing_that_only_one_client_knows(option, folder, target):
+    answer = ok(install(option, cwd=target))
+    assert "no hooks of ours" in answer
+    skill = target / folder / "skills/debug-spyre"
+    text = (skill / "SKILL.md").read_text()
+    head = text.split("\n---\n")[0]
+    assert [line.partition(":")[0] for line in head.splitlines()[1:]] == [
+        "name",
+        "description",
+        "license",
+        "compatibility",
+    ]
+    for word in ("$ARGUMENTS", "CLAUDE_SKILL_DIR", "A hook refuses"):
+        assert word not in text
+    assert f"{folder}/skills/debug-spyre/scripts/debug-spyre" in text
+    assert not (skill / "scripts/guard.py").exists()
+    env = {"PATH": "/usr/bin:/bin", "DEBUG_SPYRE_PYTHON": sys.executable, "HOME": str(target)}
+    done = subprocess.run(
+        [f"./{folder}/skills/debug-spyre/scripts/debug-spyre", "lock"],
+        cwd=target,
+        capture_output=True,
+        text=True,
+        env=env,
+    )
+    assert "lock: free" in done.stdout, done.stderr
+    done = install(str(target), cwd=target, launcher=skill / "scripts/debug-spyre")
+    assert done.returncode == 69
+    assert "not whole" in done.stderr, "a copy without hooks is no source for a client with hooks"
+
+
+@pytest.mark.parametrize(
+    "words", [["--bob", "--agents"], ["--bob", "--guard"], ["--bob", "--personal"], ["--agents", "--print-permissions"]]
+)
+def test_options_of_two_places_do_not_go_together(words, target):
+    done = install(*words, cwd=target)
+    assert done.returncode == 64
+    assert "do not go together" in done.stderr
+    assert not (target / ".bob").exists()
+
+
+def test_the_manifest_has_the_packages_version():
+    from debug_spyre import __version__
+
+    manifest = json.loads((ROOT / SKILL / ".claude-plugin/plugin.json").read_text())
+    market = json.loads((ROOT / ".claude-plugin/marketplace.json").read_text())
+    assert manifest["version"] == __version__
+    assert [entry["source"] for entry in market["plugins"]] == [f"./{SKILL}"]
+    assert market["plugins"][0]["name"] == manifest["name"]
+
+
+def test_the_command_of_the_plugin_is_the_launcher_beside_it(target):
+    ok(install(cwd=target))
+    env = {"PATH": "/usr/bin:/bin", "DEBUG_SPYRE_PYTHON": sys.executable}
+    done = subprocess.run(
+        [str(target / SKILL / "bin/debug-spyre"), "--version"], cwd=target, capture_output=True, text=True, env=env
+    )
+    assert done.stdout.startswith("debug-spyre "), done.stderr
+
+
+OLD = "e257796"  # the tree before the rooms: other folders, other modules
+
+
+def test_a_checkout_with_the_tree_before_the_rooms_updates_cleanly(target, tmp_path):
+    source = tmp_path / "old"
+    source.mkdir()
+    archive = subprocess.run(["git", "-C", str(ROOT), "archive", OLD], capture_output=True)
+    if archive.returncode:
+        pytest.skip("this copy of the project has no history")
+    subprocess.run(["tar", "x", "-C", str(source)], input=archive.stdout, check=True)
+    ok(install("--guard", str(target), cwd=target, launcher=source / "scripts/debug-spyre"))
+    skill = target / SKILL
+    ok(install("--dry-run", cwd=target, launcher=skill / "scripts/debug-spyre"))
+    assert list(skill.rglob("__pycache__")), "the old copy ran and left its bytecode"
+    log = skill / "logs/debug-20261130-101112-x/journal.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text("precious\n")
+    answer = ok(install(cwd=target))
+    assert "of an older version removed" in answer
+    assert "moved to" not in answer
+    assert log.read_text() == "precious\n"
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    subprocess.run(["git", "init", "-q", str(fresh)], check=True)
+    ok(install("--guard", cwd=fresh))
+    shutil.rmtree(skill / "logs")
+    assert tree(skill) == tree(fresh / SKILL)
+    assert not [p for p in skill.rglob("*") if p.is_dir() and not any(p.iterdir())]
+    hook = json.loads((target / ".claude/settings.json").read_text())["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+    event = json.dumps(
+        {
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Bash",
+            "tool_input": {"command": "pytest tests"},
+            "cwd": str(target),
+        }
+    )
+    env = {"CLAUDE_PROJECT_DIR": str(target), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    done = subprocess.run(["/bin/sh", "-c", hook], input=event, capture_output=True, text=True, env=env)
+    assert '"permissionDecision": "deny"' in done.stdout, "the hook line of the old settings runs the new guard"
+
+
+def test_where_nothing_can_be_written_it_is_said_and_nothing_is_half_there(target):
+    (target / ".claude").write_text("a file in the way\n")
+    before = tree(target)
+    done = install(cwd=target)
+    assert done.returncode in (2, 69)
+    assert "next:" in done.stderr
+    assert tree(target) == before
 
 
 def test_the_printed_permissions_are_a_settings_file(target):

@@ -17,7 +17,9 @@ def install(*words, cwd, home):
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("options", [[], ["--guard"], ["--personal"], ["--personal", "--guard"]])
+@pytest.mark.parametrize(
+    "options", [[], ["--guard"], ["--personal"], ["--personal", "--guard"], ["--bob"], ["--agents"]]
+)
 def test_after_a_dry_run_comes_the_install_itself(checkout, tmp_path, options):
     elsewhere, home = tmp_path / "else where", tmp_path / "home"
     elsewhere.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import debug_spyre
 from debug_spyre.session.io.workspace import SKILL
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
-TEXTS = ("SKILL.md", "attention-notes.md")
-LEFT_OUT = {"__pycache__", "bundle"}
+TEXTS = ("SKILL.md", "attention-notes.md", ".claude-plugin/plugin.json", "bin/debug-spyre")
+LEFT_OUT = {"__pycache__", "bundle", "py.typed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,16 @@ def _below(folder: Path, target: str) -> dict[str, Path]:
     found = {}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
-        if path.is_file() and not LEFT_OUT & set(parts) and path.suffix != ".pyc":
+        if path.is_file() and not LEFT_OUT & set(parts) and path.suffix != ".pyc" and not _is_marker(path, folder):
             found["/".join((target, *parts))] = path
     return found
+
+
+def _is_marker(path: Path, package: Path) -> bool:
+    """An `__init__.py` that holds no code: Python finds the folder's modules without it."""
+    if path.name != "__init__.py" or path.parent == package:
+        return False
+    return all(isinstance(node, ast.Expr) for node in ast.parse(path.read_bytes()).body)
 
 
 def find_bundle(package: Path | None = None) -> Bundle:

@@ -6,6 +6,7 @@ changed by hand is moved aside, never overwritten.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -21,16 +22,23 @@ from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 MANIFEST = ".installed.json"
 ASIDE = "replaced"
 IGNORED = "# written by debug-spyre install\nlogs/\nreplaced/\n__pycache__/\n"
-EXECUTABLE = {"scripts/debug-spyre", "scripts/guard.py"}
+EXECUTABLE = {"scripts/debug-spyre", "scripts/guard.py", "bin/debug-spyre"}
+STANDARD_FIELDS = ("name:", "description:", "license:", "compatibility:")
+OF_ONE_CLIENT = (".claude-plugin/", "bin/", "scripts/guard.py", "scripts/debug_spyre/agent/guard/")
+OTHER_CLIENTS = {"bob": ".bob", "agents": ".agents"}  # option -> the folder in which such clients look for skills/
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a skill goes: its folder, the client's settings beside it, and how those name the guard's folder."""
+    """Where a skill goes: its folder, the client's settings beside it, and how those name the guard's folder.
+
+    `portable` is the skill's folder as a text names it, for clients that know neither our hooks nor our variables.
+    """
 
     skill: Path
     settings: Path
     scripts: str
+    portable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +51,8 @@ class Change:
     kept: tuple[str, ...] = ()
 
 
-def project_place(start: Path) -> Place:
-    """The checkout around `start`.
+def project_place(start: Path, *, client: str | None = None) -> Place:
+    """The checkout around `start`; `client` is a key of OTHER_CLIENTS.
 
     Raises:
         EnvironmentTroubleError: it is not in a checkout.
@@ -52,6 +60,9 @@ def project_place(start: Path) -> Place:
     if not start.is_dir():
         raise EnvironmentTroubleError(f"{start} is not a folder", next="debug-spyre install CHECKOUT")
     top = find_checkout(start)
+    if client is not None:
+        folder = f"{OTHER_CLIENTS[client]}/skills/{SKILL.name}"
+        return Place(top / folder, top / OTHER_CLIENTS[client] / "settings.json", "", folder)
     return Place(top / SKILL, top / ".claude/settings.json", f"$CLAUDE_PROJECT_DIR/{SKILL}/scripts")
 
 
@@ -78,11 +89,11 @@ def install(bundle: Bundle, place: Place, *, dry_run: bool = False) -> Change:
     Raises:
         EnvironmentTroubleError: the place can't be written, or a part of the bundle is missing.
     """
-    files = bundle.files()
+    files = {rel: _content(rel, source, place) for rel, source in bundle.files().items() if _belongs(rel, place)}
     if place.skill.exists() and bundle.texts.resolve() == place.skill.resolve():
         return Change(kept=tuple(files))
     known = installed_files(place.skill)
-    aside = tuple(rel for rel in files if _is_foreign(place.skill / rel, files[rel], known.get(rel)))
+    aside = tuple(rel for rel, data in files.items() if _is_foreign(place.skill / rel, data, known.get(rel)))
     stale = tuple(rel for rel in known if rel not in files and (place.skill / rel).is_file())
     change = Change(tuple(files), stale, aside)
     if dry_run:
@@ -92,13 +103,13 @@ def install(bundle: Bundle, place: Place, *, dry_run: bool = False) -> Change:
     for rel in aside:
         _move_aside(place.skill, rel)
     sums = {}
-    for rel, source in files.items():
+    for rel, data in files.items():
         make_folder((place.skill / rel).parent)
-        data = source.read_bytes()
         write_atomically(place.skill / rel, data, mode=0o755 if rel in EXECUTABLE else 0o644)
         sums[rel] = sha256_of(place.skill / rel)
     for rel in stale:
         (place.skill / rel).unlink(missing_ok=True)
+    _drop_caches(place.skill)
     _write_ignored(place.skill)
     manifest = json.dumps({"version": __version__, "files": sums}, indent=1)
     write_atomically(place.skill / MANIFEST, manifest + "\n")
@@ -119,8 +130,7 @@ def uninstall(place: Place, *, dry_run: bool = False) -> Change:
     (place.skill / MANIFEST).unlink(missing_ok=True)
     if _reads(place.skill / ".gitignore") == IGNORED and not (place.skill / "logs").exists():
         (place.skill / ".gitignore").unlink()
-    for cache in place.skill.rglob("__pycache__"):
-        shutil.rmtree(cache, ignore_errors=True)
+    _drop_caches(place.skill)
     for rel in back:
         if not (place.skill / rel).exists():
             make_folder((place.skill / rel).parent)
@@ -141,12 +151,40 @@ def installed_files(skill: Path) -> dict[str, str]:
         return {}
 
 
-def _is_foreign(target: Path, source: Path, known: str | None) -> bool:
+def _belongs(rel: str, place: Place) -> bool:
+    return place.portable is None or not rel.startswith(OF_ONE_CLIENT)
+
+
+def _content(rel: str, source: Path, place: Place) -> bytes:
+    data = source.read_bytes()
+    if place.portable is None or not rel.endswith(".md"):
+        return data
+    return portable_text(data.decode("utf-8"), place.portable).encode("utf-8")
+
+
+def portable_text(text: str, folder: str) -> str:
+    """A text of the skill for a client without our hooks: the open standard's fields, no variables of one client."""
+    head, mark, body = text.partition("\n---\n")
+    if text.startswith("---\n") and mark:
+        fields = [line for line in head.splitlines()[1:] if line.startswith(STANDARD_FIELDS)]
+        text = "\n".join(["---", *fields, "---", body])
+    lines = []
+    for line in text.splitlines():
+        if line.startswith("A hook refuses"):
+            line = "Nothing refuses what breaks these rules before it runs: keep them yourself. The lock, the gate and the log hold."
+        if "$ARGUMENTS" not in line:
+            lines.append(line.replace("${CLAUDE_SKILL_DIR}", folder))
+    return "\n".join(lines) + "\n"
+
+
+def _drop_caches(skill: Path) -> None:
+    for cache in (skill / "scripts").rglob("__pycache__"):
+        shutil.rmtree(cache, ignore_errors=True)
+
+
+def _is_foreign(target: Path, data: bytes, known: str | None) -> bool:
     """A file lies there that an install did not write, or that was changed since, and that is not the same anyway."""
-    if not target.is_file():
-        return False
-    digest = sha256_of(target)
-    return digest not in (known, sha256_of(source))
+    return target.is_file() and sha256_of(target) not in (known, hashlib.sha256(data).hexdigest())
 
 
 def _differs(path: Path, digest: str) -> bool:

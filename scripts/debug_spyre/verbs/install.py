@@ -11,6 +11,7 @@ from debug_spyre.agent import client_settings, install
 from debug_spyre.agent.bundle_files import find_bundle
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import UsageError
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -18,6 +19,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--personal", action="store_true", help="for all checkouts of this person: the client's own folder"
     )
+    for client, folder in install.OTHER_CLIENTS.items():
+        parser.add_argument(f"--{client}", action="store_true", help=f"for clients that read {folder}/skills: no hooks")
     parser.add_argument(
         "--guard", action="store_true", help="hooks for the whole project, not only while the skill is in use"
     )
@@ -29,7 +32,15 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(args: Namespace) -> int:
     start = Path(args.directory) if args.directory else Path.cwd()
-    place = install.personal_place() if args.personal else install.project_place(start)
+    clients = [name for name in install.OTHER_CLIENTS if getattr(args, name)]
+    if len(clients) + args.personal > 1 or (clients and (args.guard or args.print_permissions)):
+        given = " ".join(f"--{name}" for name in (*clients, *(n for n in ("personal", "guard") if getattr(args, n))))
+        raise UsageError(
+            f"{given or '--print-permissions'} do not go together: one place at a time, and hooks only where the client has them",
+            next=f"debug-spyre install --{clients[0] if clients else 'personal'}",
+        )
+    client = clients[0] if clients else None
+    place = install.personal_place() if args.personal else install.project_place(start, client=client)
     if args.print_permissions:
         rules = client_settings.permissions(place.skill / "scripts/debug-spyre")
         answer(client_settings.as_text(rules), rules, as_json=args.json)
@@ -52,19 +63,29 @@ def _install(place: install.Place, args: Namespace) -> tuple[list[str], dict[str
         if change.removed:
             lines.append(f"{len(change.removed)} files of an older version {would}removed")
     if change.moved_aside:
-        lines.append(f"{', '.join(change.moved_aside)} {would}moved to {place.skill / install.ASIDE}")
+        lines.append(
+            f"another skill was here: {', '.join(change.moved_aside)} {would}moved to {place.skill / install.ASIDE}; --uninstall puts it back"
+        )
+    if place.portable:
+        lines.append(
+            "this client runs no hooks of ours: nothing is refused or allowed before it runs, and no state comes back after a compaction; the lock, the gate and the log hold"
+        )
     if args.guard:
         lines.append(f"hooks {would}in {place.settings}")
-    lines.append(_next(change, args))
+    lines.append(_next(place, change, args))
     return lines, _data(place, change, args)
 
 
-def _next(change: install.Change, args: Namespace) -> str:
+def _next(place: install.Place, change: install.Change, args: Namespace) -> str:
     """After a dry run the install itself, unless the skill is here and nothing was asked of its hooks."""
     if args.dry_run and not (change.kept and not args.guard):
-        options = [f"--{name}" for name in ("personal", "guard") if getattr(args, name)]
+        options = [f"--{name}" for name in ("personal", "guard", *install.OTHER_CLIENTS) if getattr(args, name)]
         return (
             f"next: {shlex.join(['debug-spyre', 'install', *([args.directory] if args.directory else []), *options])}"
+        )
+    if place.portable:
+        return (
+            f"next: tell the client to use its skill debug-spyre; by hand: {place.portable}/scripts/debug-spyre doctor"
         )
     return "next: in the client type /debug-spyre and what fails; by hand: debug-spyre doctor"
 
