@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import warnings
 import zlib
@@ -16,6 +17,7 @@ MOST_ELEMENTS = 1 << 22
 REDUCTIONS = {"sum", "mean", "amax", "amin", "prod", "linalg_vector_norm", "var", "std", "any", "all", "max", "min"}
 MATMULS = {"mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "mv", "dot"}
 SPIKE = 24.0
+PROBE = 97
 
 
 def operation(name: str) -> Any:
@@ -140,15 +142,23 @@ class Maker:
         shape = spec["shape"] if not spec.get("stride") else [_reach(spec)]
         if dtype.is_floating_point:
             values = torch.randn(shape, generator=self.generator)
-            if self.fill == "spike" and values.dim() and self.count == 1:
-                for dim in range(values.dim()):
-                    values.select(dim, -1).abs_().add_(SPIKE)
+            if self.fill == "spike" and values.numel() and self.count == 1:
+                _spike(values, spec)
             return values.to(dtype)
         if dtype is torch.bool:
             return torch.randn(shape, generator=self.generator) > 0
         return torch.randint(spec.get("low") or 0, max(spec.get("high") or 2, 1), shape, generator=self.generator).to(
             dtype
         )
+
+
+def _spike(values: torch.Tensor, spec: dict[str, Any]) -> None:
+    """Large values in the last place of each dimension of the view, so that a dropped one is seen."""
+    shape, stride = spec["shape"], spec.get("stride") or _plain(spec["shape"])
+    sizes = [1 if s == 0 else n for n, s in zip(shape, stride, strict=True)]  # a repeated place is written once
+    view = values.reshape(-1).as_strided(sizes, stride, spec.get("offset", 0) if spec.get("stride") else 0)
+    for dim in range(view.dim()):
+        view.select(dim, -1).abs_().add_(SPIKE)
 
 
 def _reach(spec: dict[str, Any]) -> int:
@@ -188,6 +198,81 @@ def _there(base: torch.Tensor, spec: dict[str, Any]) -> torch.Tensor:
     return base if spec.get("host") else base.to(device_name())
 
 
+def shapes_of(call: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Shape and type of each result, computed on the meta device; None where the op does not take such arguments."""
+    try:
+        if any(math.prod(spec["shape"]) > MOST_ELEMENTS for spec in specs(call)):
+            return None
+        given = _placed(made(call, lambda spec: viewed_meta(spec)), "meta")
+        args, kwargs = _with_out(given) if call.get("form") == "out" else given
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return described_results(operation(call["op"])(*args, **kwargs))
+    except Exception:  # noqa: BLE001  whatever it raises, it doesn't take them
+        return None
+
+
+def viewed_meta(spec: dict[str, Any]) -> torch.Tensor:
+    """The tensor without its values, its strides as they are."""
+    stride = spec.get("stride") or _plain(spec["shape"])
+    return torch.empty_strided(spec["shape"], stride, dtype=_dtype(spec), device="meta")
+
+
+def described_results(result: Any) -> list[dict[str, Any]]:
+    """Shape and type of each tensor."""
+    return [{"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")} for t in tensors_in(result)]
+
+
+def _with_out(given: Any) -> Any:
+    """An empty tensor for the out= argument."""
+    args, kwargs = given
+    first = next(tensors_in((args, kwargs)))
+    return args, {**kwargs, "out": torch.empty(0, dtype=first.dtype, device=first.device)}
+
+
+def judged_point(call: dict[str, Any], *, key: str = "", times: int = 2) -> dict[str, Any]:
+    """The worst of what the call gives with the data that are tried: verdict, ratio, pattern, error, out, fallback."""
+    transform = _with_out if call.get("form") == "out" else None
+    worst: dict[str, Any] = {}
+    for fill in fills_of(call["op"])[:times]:
+        answer = run_point(call, fill=fill, key=key, transform=transform)
+        verdict = (
+            "refused" if answer.get("refused") else "illegal" if answer.get("illegal")
+            else "uncompared" if answer["wrong"] is None else "wrong" if answer["wrong"] else "right"
+        )  # fmt: skip
+        if not worst or verdict != "right":
+            worst = {**answer, "verdict": verdict}
+        if verdict != "right" or all(spec.get("fill") == "file" for spec in specs(call)):
+            break
+    return {**worst, "verdict": "uncompared"} if worst["verdict"] == "right" and worst.get("blind") else worst
+
+
+def _is_blind(want: torch.Tensor) -> bool:
+    """All slices along some dimension are equal: a fault that exchanges them would not show."""
+    if not want.numel() or want.numel() > 1 << 20:
+        return False
+    return any(want.size(d) > 1 and bool((want == want.narrow(d, 0, 1)).all()) for d in range(want.dim()))
+
+
+def space_of(call: dict[str, Any]) -> dict[str, Any]:
+    """What can be varied of a call: places that change size together, its other forms, where its dimensions stand."""
+    from debug_spyre_variants import argument_place, siblings  # type: ignore[import-not-found]
+
+    every = specs(call)
+    places = [(t, d) for t, spec in enumerate(every) for d in range(len(spec["shape"]))][:10]
+    groups: list[list[tuple[int, int]]] = []
+    plain = {**call, "args": call["args"]}
+    for count in (1, 2, 3, 4):
+        for chosen in itertools.combinations(places, count):
+            if any(set(done) <= set(chosen) for done in groups):
+                continue
+            sizes = {every[t]["shape"][d] for t, d in chosen}
+            if len(sizes) == 1 and 1 not in sizes and is_legal(resized(plain, list(chosen), PROBE)):
+                groups.append(list(chosen))
+    forms = [(name, form) for name, form, _ in siblings(operation(call["op"]))]
+    return {"groups": groups, "forms": forms, "dim_place": argument_place(call["op"], "dim")}
+
+
 def run_point(call: dict[str, Any], *, fill: str = "randn", key: str = "", transform: Any = None) -> dict[str, Any]:
     """The call on the card and on the CPU: is it wrong, by how much, did it fall back, what did it raise?"""
     maker = Maker(fill, key)
@@ -207,7 +292,7 @@ def run_point(call: dict[str, Any], *, fill: str = "randn", key: str = "", trans
         before = mapped(host, lambda v: v.clone() if isinstance(v, torch.Tensor) else v)
         want = op(*host[0], **host[1])
     except Exception as error:  # noqa: BLE001  no such form of it: not a point
-        return {"wrong": None, "error": f"on the CPU: {_first(error)}"}
+        return {"wrong": None, "illegal": True, "error": f"on the CPU: {_first(error)}", "out": []}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -216,6 +301,8 @@ def run_point(call: dict[str, Any], *, fill: str = "randn", key: str = "", trans
         except Exception as error:  # noqa: BLE001  the card's refusal is an answer
             answer = {"wrong": None, "error": _first(error), "refused": True}
     answer["fallback"] = any(w.category.__name__ == "FallbackWarning" for w in caught)
+    answer["out"] = described_results(want)
+    answer["blind"] = answer.get("wrong") is False and any(map(_is_blind, tensors_in(want)))
     return answer
 
 

@@ -36,6 +36,7 @@ from debug_spyre_running import (  # type: ignore[import-not-found]
 )
 from debug_spyre_tally import Tally, site_of  # type: ignore[import-not-found]
 from debug_spyre_transfers import Transfers  # type: ignore[import-not-found]
+from debug_spyre_verdicts import Verdicts  # type: ignore[import-not-found]
 from torch.utils._python_dispatch import TorchDispatchMode
 
 MOST_ELEMENTS = 1 << 26
@@ -57,6 +58,7 @@ class Shadow(TorchDispatchMode):
         self.copier, self.tally, self.flight = Copier(), Tally(), Flight(folder)
         self.transfers = Transfers(self.tally.moved)
         self.transfers.watch()
+        self.verdicts = Verdicts(folder, keeps_values=bool(settings.get("ledger")))
         self.nodeid: str | None = None
         self.began = time.time()
 
@@ -107,7 +109,8 @@ class Shadow(TorchDispatchMode):
             self._count_transfer(func, args, result)
         if error is not None:
             entry.raised = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
-            self._judge_error(func, entry, host, (args, kwargs))
+            if self._judge_error(func, entry, host, (args, kwargs)) and call is not None:
+                self._to_ledger(number, call, "refused", None, place, entry.raised)
             raise error
         for tensor in tensors_in(result):
             if is_device(tensor):
@@ -115,10 +118,16 @@ class Shadow(TorchDispatchMode):
         if why_not is not None:
             entry.unchecked(why_not)
         elif call is not None:
-            self._check(func, entry, host, (args, kwargs), result)
+            verdict, said = self._check(func, entry, host, (args, kwargs), result)
+            if verdict:
+                self._to_ledger(number, call, verdict, result, place, said)
             if func.overloadpacket.__name__ not in TRANSFERS:
                 self.tally.remember(call)
         return result
+
+    def _to_ledger(self, number: int, call: Any, verdict: str, result: Any, place: Any, said: str | None) -> None:
+        out = [{"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")} for t in tensors_in(result)]
+        self.verdicts.judged(number, call, verdict, out, {**place, "said": said})
 
     def _why_not(self, func: Any, given: Any) -> str | None:
         """Why this call isn't run again; None: it is."""
@@ -167,19 +176,22 @@ class Shadow(TorchDispatchMode):
             entry.unchecked("no CPU kernel" if missing else f"fails on the CPU: {type(error).__name__}: {first}")
             return NotImplemented
 
-    def _judge_error(self, func: Any, entry: Any, host: Any, given: Any) -> None:
+    def _judge_error(self, func: Any, entry: Any, host: Any, given: Any) -> bool:
         """The card refused: does the CPU carry it out? Then this op is the suspect."""
         if host is None or self._host_run(func, entry, host) is NotImplemented:
-            return
+            return False
         entry.refused = True
+        self._keep_values(func, entry, (host, given), worst=None, again=None, place=0)
         if self.tally.suspect is None or self.tally.suspect["nodeid"] != self.nodeid:
             self._save(func, entry, (host, given), worst=None, again=None, place=0)
+        return True
 
-    def _check(self, func: Any, entry: Any, host: Any, device: Any, result: Any) -> None:
+    def _check(self, func: Any, entry: Any, host: Any, device: Any, result: Any) -> tuple[str | None, str | None]:
+        """(verdict, what was seen): right or wrong; None where the CPU could not run it."""
         before = mapped(host, cloned) if func._schema.is_mutable else host  # in-place ops change their CPU copies
         want = self._host_run(func, entry, host)
         if want is NotImplemented:
-            return
+            return None, None
         pairs = list(zip(tensors_in(result), tensors_in(want), strict=False))
         pairs += written(func, device, host)
         worst: tuple[Difference, torch.Tensor, torch.Tensor, int] | None = None
@@ -192,18 +204,33 @@ class Shadow(TorchDispatchMode):
             if found.is_clear and (worst is None or found.ratio > worst[0].ratio):
                 worst = found, there, expected, place
         entry.checked += 1
-        if worst is not None:
-            entry.off += 1
-            self._suspect(func, entry, before, worst, device)
+        if worst is None:
+            return "right", None
+        entry.off += 1
+        self._suspect(func, entry, before, worst, device)
+        return "wrong", f"{worst[0].wrong:,} of {worst[0].total:,} elements, up to {worst[0].max_abs:.4g}"
 
     def _suspect(self, func: Any, entry: Any, before: Any, worst: Any, device: Any) -> None:
         found, got, want, place = worst
+        self._keep_values(func, entry, (before, device), worst=(found, got, want), again=None, place=place)
         if self.tally.suspect is not None and (self.tally.suspect["nodeid"] == self.nodeid or self.tally.settled):
             return
         again = repeated(func, device, want, self.copier) if not func._schema.is_mutable else None
         self._save(func, entry, (before, device), worst=(found, got, want), again=again, place=place)
 
+    def _keep_values(self, func: Any, entry: Any, arguments: Any, *, worst: Any, again: str | None, place: int) -> None:
+        """The values of a wrong call, for the ledger: a few of each op."""
+        folder = self.verdicts.place_for(name_of(func), entry.site)
+        if folder is not None:
+            self._saved_in(folder, func, entry, arguments, worst=worst, again=again, place=place)
+
     def _save(self, func: Any, entry: Any, arguments: Any, *, worst: Any, again: str | None, place: int) -> None:
+        folder = self.folder / "suspect"
+        saved = self._saved_in(folder, func, entry, arguments, worst=worst, again=again, place=place)
+        self.tally.suspect = {key: value for key, value in saved.items() if key != "prelude"}
+        self.write()
+
+    def _saved_in(self, folder: Path, func: Any, entry: Any, arguments: Any, *, worst: Any, again: Any, place: int) -> Any:
         facts: dict[str, Any] = {
             "op": name_of(func), "site": entry.site, "nodeid": self.nodeid, "call_number": entry.calls, "again": again,
             "prelude": self.tally.prelude(), "error": entry.raised, "off": None, "pattern": None,
@@ -224,9 +251,7 @@ class Shadow(TorchDispatchMode):
             facts["judged"] |= tolerance(func, want)
             if self.golden:
                 facts["golden"] = golden_errors(func, host, results)
-        saved = save_suspect(self.folder / "suspect", facts, host, given, results)
-        self.tally.suspect = {key: value for key, value in saved.items() if key != "prelude"}
-        self.write()
+        return save_suspect(folder, facts, host, given, results)
 
     def write(self) -> None:
         """The report as it stands."""
@@ -265,6 +290,7 @@ def pytest_sessionfinish() -> None:
     """The report on disk."""
     _shadow().write()
     _shadow().flight.end()
+    _shadow().verdicts.end()
 
 
 def main(words: list[str]) -> int:
@@ -285,6 +311,7 @@ def main(words: list[str]) -> int:
     finally:
         shadow.write()
         shadow.flight.end()
+        shadow.verdicts.end()
     return 0
 
 
