@@ -34,7 +34,21 @@ CALLS = {
 
 def draw(rng):
     """(specification, op, what the call needs to show it)."""
-    kind = rng.choice(["partial", "partial", "stick", "padding", "scaled", "offset", "copied", "rolled", "swapped", "wrong_form", "broadcast"])
+    kind = rng.choice(
+        [
+            "partial",
+            "partial",
+            "stick",
+            "padding",
+            "scaled",
+            "offset",
+            "copied",
+            "rolled",
+            "swapped",
+            "wrong_form",
+            "broadcast",
+        ]
+    )
     op = rng.choice(["mul", "add", "exp", "sigmoid"])
     if kind == "partial":
         op = rng.choice(["mean", "sum", "amax", "mm", "bmm"])
@@ -94,8 +108,9 @@ class Unknowable:
 
 def serve(search, unknowable=None):
     """Run a search to its end in this process; returns what it found and how many calls it made."""
-    from debug_spyre.examine.search import Answer, Verdict
     from debug_spyre_points import judged_point, shapes_of
+
+    from debug_spyre.examine.search import Answer, Verdict
 
     made = 0
     ask = next(search)
@@ -120,9 +135,10 @@ def serve(search, unknowable=None):
 
 def one(seed):
     """(outcome, text): right, wrong, none (no condition found where there is one), or invented."""
-    from debug_spyre.examine.search import find
     from debug_spyre_points import space_of
     from torch_spyre import faults
+
+    from debug_spyre.examine.search import find
 
     rng = random.Random(seed)
     fault, op, needs = draw(rng)
@@ -139,7 +155,9 @@ def one(seed):
             return "none", f"{fault}: {said}; {calls} calls"
         agree, tried = unseen_agreement(space, found.condition, seed)
     share = agree / max(tried, 1)
-    return ("right" if share >= 0.99 else "wrong"), f"{fault}: {said}; {calls} calls, right on {agree} of {tried} unseen"
+    return (
+        "right" if share >= 0.99 else "wrong"
+    ), f"{fault}: {said}; {calls} calls, right on {agree} of {tried} unseen"
 
 
 def made_space(call, told):
@@ -159,9 +177,10 @@ def made_space(call, told):
 
 def unseen_agreement(space, condition, seed):
     """On how many of 200 calls that the search did not draw the condition is right."""
+    from debug_spyre_points import judged_point, shapes_of
+
     from debug_spyre.examine.features import features
     from debug_spyre.examine.variation import Draws, contiguous, drawn
-    from debug_spyre_points import judged_point, shapes_of
 
     agree = tried = 0
     sides = {True: 0, False: 0}
@@ -181,7 +200,12 @@ def unseen_agreement(space, condition, seed):
         sides[expected] += 1
         agree += (found["verdict"] == "wrong") == expected
         if (found["verdict"] == "wrong") != expected and "-v" in sys.argv:
-            print("   differs:", found["verdict"], call["op"], [a["tensor"] if isinstance(a, dict) and "tensor" in a else a for a in call["args"]])
+            print(
+                "   differs:",
+                found["verdict"],
+                call["op"],
+                [a["tensor"] if isinstance(a, dict) and "tensor" in a else a for a in call["args"]],
+            )
     return agree, tried
 
 

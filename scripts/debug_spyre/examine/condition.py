@@ -64,7 +64,9 @@ class Term:
         who = feature_words(self.feature)
         found = WORD.fullmatch(self.feature)
         if isinstance(self.value, bool):
-            return _said_of_bool(found["name"] if found else self.feature, found, truth=self.value == (self.relation == "=="))
+            return _said_of_bool(
+                found["name"] if found else self.feature, found, truth=self.value == (self.relation == "==")
+            )
         if self.relation in {"==", "!="}:
             return f"{who} is {'not ' * (self.relation == '!=')}{self.value}"
         number = f"{self.value:,.12g}" if isinstance(self.value, float) else f"{self.value:,}"
@@ -92,8 +94,12 @@ def _said_of_bool(name: str, found: Any, *, truth: bool) -> str:
             if truth
             else f"every last dimension is a multiple of {multiple}"
         )
-    state = {"strided": "not contiguous", "expanded": "expanded", "host": "on the CPU", "broadcast": "broadcast"}.get(name, name)
-    return f"{who} is {state}" if truth else f"no argument is {state}" if who == "an argument" else f"{who} is not {state}"
+    state = {"strided": "not contiguous", "expanded": "expanded", "host": "on the CPU", "broadcast": "broadcast"}.get(
+        name, name
+    )
+    return (
+        f"{who} is {state}" if truth else f"no argument is {state}" if who == "an argument" else f"{who} is not {state}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,7 @@ class Condition:
         return sum(term.cost for term in self.terms)
 
     def words(self) -> str:
-        """when A and B; "at every call that was tried" where there is no term."""
+        """When A and B; "at every call that was tried" where there is no term."""
         if not self.terms:
             return "at every call that was tried"
         return "when " + " and ".join(term.words() for term in self.terms)

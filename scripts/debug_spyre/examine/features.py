@@ -99,8 +99,8 @@ def is_strided(spec: Mapping[str, Any]) -> bool:
 
 def is_expanded(spec: Mapping[str, Any]) -> bool:
     """A dimension is repeated without memory of its own."""
-    stride = spec.get("stride")
-    return bool(stride) and any(s == 0 and n > 1 for n, s in zip(spec["shape"], stride, strict=True))
+    stride = spec.get("stride") or ()
+    return any(s == 0 and n > 1 for n, s in zip(spec["shape"], stride, strict=False))
 
 
 def _of_all(every: Sequence[Mapping[str, Any]], out: Sequence[Mapping[str, Any]]) -> Features:
@@ -148,7 +148,9 @@ def _of_arguments(call: Mapping[str, Any], every: Sequence[Mapping[str, Any]], d
 
 
 def _reduces(value: Any, rank: int) -> Features:
-    dims = [value] if isinstance(value, int) and not isinstance(value, bool) else value if isinstance(value, list) else []
+    dims = (
+        [value] if isinstance(value, int) and not isinstance(value, bool) else value if isinstance(value, list) else []
+    )
     named = {d % rank - rank for d in dims if isinstance(d, int) and rank} or set(range(-rank, 0))
     return {f"reduces(0,{d})": d in named for d in range(-rank, 0)}
 

@@ -112,7 +112,9 @@ class _State:
 def find(space: Space, *, bad: Answer = Answer.WRONG, seed: int = 0, unseen: int = UNSEEN) -> Search:
     """Search the condition under which calls of the space are `bad`."""
     state = _State(space, bad, Draws(seed))
-    yield from _ask(state, [c for c in {key_of(c): c for c in (space.call, *one_at_a_time(space))}.values() if is_small(c)])
+    yield from _ask(
+        state, [c for c in {key_of(c): c for c in (space.call, *one_at_a_time(space))}.values() if is_small(c)]
+    )
     yield from _observe(state, 2)
     condition, lost, why = None, 0, "no combination of three features tells wrong from right"
     for _ in range(MOST_ROUNDS):
@@ -245,7 +247,7 @@ def _near(
     calls: dict[str, JsonCall] = {}
     for value, _, call in near[:6]:
         for group in state.space.groups:
-            for size in _sizes_into(state, call, group, term, low, high):
+            for size in _sizes_into(state, call, group, term, (low, high)):
                 changed = resized(call, group, size)
                 if is_small(changed):
                     calls[key_of(changed)] = changed
@@ -254,13 +256,11 @@ def _near(
     if not new:
         return []
     verdicts = yield Ask(tuple(new), only_shapes=True)
-    return [
-        (call, state.features(call, v)) for call, v in zip(new, verdicts, strict=True) if v.answer is Answer.SHAPE
-    ]
+    return [(call, state.features(call, v)) for call, v in zip(new, verdicts, strict=True) if v.answer is Answer.SHAPE]
 
 
 def _sizes_into(
-    state: _State, call: JsonCall, group: Sequence[tuple[int, int]], term: Term, low: float, high: float
+    state: _State, call: JsonCall, group: Sequence[tuple[int, int]], term: Term, gap: tuple[float, float]
 ) -> list[int]:
     """Sizes of the group that may move the feature into the gap: in proportion, and the middle itself."""
     from debug_spyre.examine.features import tensor_specs
@@ -270,6 +270,7 @@ def _sizes_into(
         return []
     now = every[group[0][0]]["shape"][group[0][1]]
     have = state.seen[key_of(call)][1].features.get(term.feature)
+    low, high = gap
     middle = (low + high) / 2
     found = {int(middle), int(low) + 1, int(high) - 1}
     if isinstance(have, (int, float)) and have > 0:
@@ -277,9 +278,7 @@ def _sizes_into(
     return sorted(size for size in found if 0 < size < 1 << 22)
 
 
-def _refute(
-    state: _State, condition: Condition, unseen: int
-) -> Generator[Ask, list[Verdict], list[Seen] | None]:
+def _refute(state: _State, condition: Condition, unseen: int) -> Generator[Ask, list[Verdict], list[Seen] | None]:
     """Fresh calls, half predicted wrong and half right; None where one contradicts, else all that agreed."""
     stood: list[Seen] = []
     dry = 0

@@ -131,7 +131,8 @@ def views(spec: dict[str, Any]) -> Iterator[tuple[list[int] | None, int]]:
 
 
 def _steps(shape: Sequence[int]) -> list[int]:
-    found, step = [], 1
+    found: list[int] = []
+    step = 1
     for size in reversed(shape):
         found.insert(0, step)
         step *= size

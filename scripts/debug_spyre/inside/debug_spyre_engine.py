@@ -36,11 +36,13 @@ def main(words: list[str]) -> int:
             if ask.get("kind") == "end":
                 break
             if ask.get("isolated") and worker:
-                worker = worker.end()
+                worker.end()
+                worker = None
             worker = worker or Worker()
             answer = worker.ask(ask)
             if answer.get("died") or ask.get("isolated"):
-                worker = worker.end()
+                worker.end()
+                worker = None
             answers.write(json.dumps({"id": ask["id"], **answer}) + "\n")
             answers.flush()
     if worker:
@@ -104,8 +106,10 @@ class Worker:
     def _death(self) -> str:
         _, status = os.waitpid(self.pid, 0)
         self.pid = 0
-        return f"killed by {signal.Signals(os.WTERMSIG(status)).name}" if os.WIFSIGNALED(status) else (
-            f"exit {os.waitstatus_to_exitcode(status)}"
+        return (
+            f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
+            if os.WIFSIGNALED(status)
+            else (f"exit {os.waitstatus_to_exitcode(status)}")
         )
 
     def end(self) -> None:
@@ -125,7 +129,11 @@ def _work(asks: int, answers: int) -> None:
     import torch
 
     torch.set_num_threads(1)
-    with os.fdopen(asks, encoding="utf-8") as given, os.fdopen(answers, "w", encoding="utf-8") as out, torch.inference_mode():
+    with (
+        os.fdopen(asks, encoding="utf-8") as given,
+        os.fdopen(answers, "w", encoding="utf-8") as out,
+        torch.inference_mode(),
+    ):
         for line in given:
             out.write(json.dumps(answer_to(json.loads(line))) + "\n")
             out.flush()

@@ -203,7 +203,7 @@ def shapes_of(call: dict[str, Any]) -> list[dict[str, Any]] | None:
     try:
         if any(math.prod(spec["shape"]) > MOST_ELEMENTS for spec in specs(call)):
             return None
-        given = _placed(made(call, lambda spec: viewed_meta(spec)), "meta")
+        given = _placed(made(call, viewed_meta), "meta")
         args, kwargs = _with_out(given) if call.get("form") == "out" else given
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -52,7 +52,7 @@ def is_random(func: Any, args: Any, kwargs: Any) -> bool:
     for place, argument in enumerate(func._schema.arguments):
         if argument.name in {"dropout_p", "p"}:
             given = kwargs.get(argument.name, args[place] if place < len(args) else argument.default_value)
-            return given != 0
+            return bool(given != 0)
     return True
 
 

@@ -110,7 +110,7 @@ class Shadow(TorchDispatchMode):
         if error is not None:
             entry.raised = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
             if self._judge_error(func, entry, host, (args, kwargs)) and call is not None:
-                self._to_ledger(number, call, "refused", None, place, entry.raised)
+                self._to_ledger(number, call, "refused", None, {**place, "said": entry.raised})
             raise error
         for tensor in tensors_in(result):
             if is_device(tensor):
@@ -120,14 +120,14 @@ class Shadow(TorchDispatchMode):
         elif call is not None:
             verdict, said = self._check(func, entry, host, (args, kwargs), result)
             if verdict:
-                self._to_ledger(number, call, verdict, result, place, said)
+                self._to_ledger(number, call, verdict, result, {**place, "said": said})
             if func.overloadpacket.__name__ not in TRANSFERS:
                 self.tally.remember(call)
         return result
 
-    def _to_ledger(self, number: int, call: Any, verdict: str, result: Any, place: Any, said: str | None) -> None:
+    def _to_ledger(self, number: int, call: Any, verdict: str, result: Any, place: Any) -> None:
         out = [{"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")} for t in tensors_in(result)]
-        self.verdicts.judged(number, call, verdict, out, {**place, "said": said})
+        self.verdicts.judged(number, call, verdict, out, place)
 
     def _why_not(self, func: Any, given: Any) -> str | None:
         """Why this call isn't run again; None: it is."""
@@ -230,7 +230,9 @@ class Shadow(TorchDispatchMode):
         self.tally.suspect = {key: value for key, value in saved.items() if key != "prelude"}
         self.write()
 
-    def _saved_in(self, folder: Path, func: Any, entry: Any, arguments: Any, *, worst: Any, again: Any, place: int) -> Any:
+    def _saved_in(
+        self, folder: Path, func: Any, entry: Any, arguments: Any, *, worst: Any, again: Any, place: int
+    ) -> Any:
         facts: dict[str, Any] = {
             "op": name_of(func), "site": entry.site, "nodeid": self.nodeid, "call_number": entry.calls, "again": again,
             "prelude": self.tally.prelude(), "error": entry.raised, "off": None, "pattern": None,

@@ -35,7 +35,9 @@ class Verdicts:
         self.stream.write(json.dumps(line) + "\n")
         self.stream.flush()
 
-    def judged(self, number: int, call: dict[str, Any], verdict: str, out: list[dict[str, Any]], place: dict[str, Any]) -> None:
+    def judged(
+        self, number: int, call: dict[str, Any], verdict: str, out: list[dict[str, Any]], place: dict[str, Any]
+    ) -> None:
         """One call of the card: right, wrong or refused. `place`: op, site, nodeid, and what was seen."""
         key = number, verdict
         if key not in self.counts:
@@ -43,7 +45,9 @@ class Verdicts:
         self.counts[key] = self.counts.get(key, 0) + 1
         if verdict != "right" and (place["nodeid"], number) not in self.met:
             self.met.add((place["nodeid"], number))
-            self._write({"n": number, "verdict": verdict, **place, "suspect": self.kept.get((place["op"], place["site"]))})
+            self._write(
+                {"n": number, "verdict": verdict, **place, "suspect": self.kept.get((place["op"], place["site"]))}
+            )
 
     def place_for(self, op: str, site: str) -> Path | None:
         """Where the values of this wrong call go; None where they are not kept."""

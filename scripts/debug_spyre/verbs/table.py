@@ -21,6 +21,7 @@ class Row:
 ROWS = (
     Row("doctor", "doctor", "check card, lock, torch-spyre, torch, git, logs folder, hooks"),
     Row("triage", "triage", "run the matrix once, or read a log, and print the clusters"),
+    Row("investigate", "investigating", "from failing tests to proved causes, in one job"),
     Row("open", "sessions", "start a session on one cluster; prints the log's path"),
     Row("run", "runs", "run pytest under the card's lock; keep and read the output"),
     Row("exec", "runs", "run any other command (a repro script) in the same way"),

@@ -1,0 +1,149 @@
+"""What an investigation found: causes with their conditions, proofs and ways round, as frozen values and as words.
+
+Keys of the JSON form are stable: added, never renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+MOST_LINES = 10
+MOST_POINTS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCondition:
+    """`terms`: feature, relation, value, words; `borders`: right and wrong calls; `points`: some of what was tried."""
+
+    text: str
+    terms: tuple[dict[str, Any], ...] = ()
+    borders: tuple[dict[str, str], ...] = ()
+    exact: bool = False
+    points: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause. `claim` is cause only where a proof and a passing control stand; else located."""
+
+    id: str
+    session: str | None
+    sentence: str
+    op: str | None
+    claim: str  # cause, located
+    manner: str  # wrong-values, refused, crash, hang, fallback, order, graph-only, host-logic, stale-mark
+    tests: tuple[str, ...]
+    clusters: tuple[str, ...] = ()
+    condition: FoundCondition | None = None
+    wrong_values: str | None = None
+    explains: dict[str, int] | None = None
+    needs_before: tuple[str, ...] = ()
+    control: str | None = None  # passes, fails-alike, stopped-elsewhere
+    repro: dict[str, Any] | None = None  # path, tier, lines, proved
+    ways_round: tuple[dict[str, str], ...] = ()
+    known: dict[str, Any] | None = None
+    runs: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    call: str | None = None  # the recorded call, as `sweep` and `repro --op` take it
+    site: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dossier:
+    """All causes of one investigation. `complete` False: it was cut off, or is under way."""
+
+    matrix: dict[str, Any]
+    seconds: float
+    budget: dict[str, Any]
+    causes: tuple[Cause, ...] = ()
+    unexplained: tuple[str, ...] = ()
+    next: str = ""
+    complete: bool = True
+    unseen: tuple[str, ...] = ()  # processes that tests started and that were not looked into
+
+
+def dossier_to(dossier: Dossier) -> dict[str, Any]:
+    """Plain data, "schema" first."""
+    return {"schema": 1, **asdict(dossier)}
+
+
+def dossier_from(data: Mapping[str, Any]) -> Dossier:
+    """Inverse of dossier_to; keys of a newer version are left out.
+
+    Raises:
+        KeyError, TypeError: a key is missing.
+    """
+    own = _known(Dossier, data)
+    causes = tuple(_cause_from(c) for c in own.pop("causes", ()))
+    return Dossier(**own, causes=causes)
+
+
+def _cause_from(data: Mapping[str, Any]) -> Cause:
+    own = _known(Cause, data)
+    condition = own.pop("condition", None)
+    return Cause(**own, condition=FoundCondition(**_known(FoundCondition, condition)) if condition else None)
+
+
+def _known(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+    names = {f.name for f in fields(kind)}
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in data.items() if key in names}
+
+
+def cause_lines(cause: Cause) -> list[str]:
+    """At most ten lines: what it is, when, what it explains, how it is proved, what goes round it, what is open."""
+    lines = [f"{cause.id} {cause.claim}: {cause.sentence}"]
+    lines.append(f"  {len(cause.tests)} {'test' if len(cause.tests) == 1 else 'tests'}: {_few(cause.tests, 2)}")
+    if cause.site:
+        lines.append(f"  first at {cause.site}: {cause.call or cause.op}")
+    lines += _condition_lines(cause)
+    if cause.wrong_values:
+        lines.append(f"  wrong values: {cause.wrong_values}")
+    if cause.needs_before:
+        lines.append(f"  only after: {_few(cause.needs_before, 2)}")
+    lines.append("  proof: " + _proof(cause))
+    good = [way["text"] for way in cause.ways_round if way["measured"] == "right"]
+    if cause.ways_round:
+        lines.append(f"  ways round, measured right: {'; '.join(good[:4]) or 'none of ' + str(len(cause.ways_round))}")
+    known = (cause.known or {}).get("limits") or ()
+    if known:
+        lines.append(f"  known limitation: {known[0]}")
+    if cause.open:
+        lines.append(f"  open: {_few(cause.open, 2)}")
+    return lines[:MOST_LINES]
+
+
+def _condition_lines(cause: Cause) -> list[str]:
+    explained = cause.explains
+    if cause.condition is None:
+        return ["  no condition found"] if cause.manner in {"wrong-values", "refused"} else []
+    lines = []
+    if cause.condition.borders:
+        border = cause.condition.borders[0]
+        lines.append(f"  right: {border['right']}; wrong: {border['wrong']}")
+    if explained:
+        word = "exact" if cause.condition.exact else "not exact"
+        lines.append(
+            f"  explains {explained['tests']} of {explained['of']} tests; of {explained['calls']} other calls "
+            f"{explained['predicted_wrong']} predicted wrong, {explained['were_wrong']} were, "
+            f"{explained['contradictions']} contradict it ({word})"
+        )
+    return lines
+
+
+def _proof(cause: Cause) -> str:
+    control = {
+        "passes": "the control passes on the CPU", "fails-alike": "the control fails on the CPU in the same way",
+        "stopped-elsewhere": "the control stopped for another reason, so it says nothing", None: "no control",
+    }[cause.control]  # fmt: skip
+    if cause.repro is None:
+        return f"no script; {control}"
+    return (
+        f"{cause.repro['path']} ({cause.repro['lines']} lines) shows it in {cause.repro['proved']} processes; {control}"
+    )
+
+
+def _few(values: tuple[str, ...], count: int) -> str:
+    more = len(values) - count
+    return ", ".join(values[:count]) + (f" and {more} more" if more > 0 else "")

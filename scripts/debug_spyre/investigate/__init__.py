@@ -1,0 +1,1 @@
+"""From a red matrix to proved causes in one job."""

@@ -1,0 +1,172 @@
+"""The sessions of an investigation: one a cause, opened with its runs, measured before anything is tested, rows concluded by runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from debug_spyre.host.interpreter import choose
+from debug_spyre.investigate.causes import Draft
+from debug_spyre.investigate.io.work import Work
+from debug_spyre.queue import queue_rules
+from debug_spyre.queue.io.situations import situation
+from debug_spyre.queue.queue_words import seed_event
+from debug_spyre.queue.seed_rules import seeds
+from debug_spyre.runs.io.jobs import JobSpec, RunRecord, run_job
+from debug_spyre.runs.io.pytest_command import pytest_command
+from debug_spyre.runs.io.records import load_record
+from debug_spyre.runs.io.run_folder import RUNS, RunFolder
+from debug_spyre.session import events as ev
+from debug_spyre.session.io.workspace import Folder, find_session, load_session, logs_folder, slugify
+from debug_spyre.session.replay import fold
+from debug_spyre.session.state import Member
+from debug_spyre.triage.io import opening
+from debug_spyre.triage.io.triages import read_triage
+from debug_spyre.vocabulary.errors import RefusedError
+from debug_spyre.vocabulary.words import BASELINE, Status
+
+ORIGIN = "investigate"
+
+
+@dataclass(frozen=True, slots=True)
+class CauseSession:
+    """The session of one draft."""
+
+    work: Work
+    folder: Folder
+    key: str
+
+    def run(
+        self, words: Sequence[str], *, name: str | None, members: bool = False, row: int | None = None
+    ) -> RunRecord:
+        """One pytest run of the session, once."""
+
+        def do() -> str:
+            interpreter = choose(self.work.checkout)
+            argv, env = pytest_command(
+                self.work.checkout, words, name=name, interpreter=interpreter, known=tuple(words)
+            )
+            spec = JobSpec(
+                folder=self.folder.path, checkout=self.work.checkout, verb="run", name=name, argv=argv, env=env,
+                pytest_args=tuple(words), members_only=members, hypothesis=row, python=str(interpreter.python),
+            )  # fmt: skip
+            return run_job(spec).id
+
+        kind = f"{name or 'run'}{'-members' if members else ''}"
+        run = self.work.once(f"{self.key}/{kind}/{len(words)}", do)
+        return load_record(RunFolder(self.folder.path / RUNS / run))
+
+    def change(self, make: Any) -> None:
+        """Append the events that `make(session)` gives, in one step under the journal's lock."""
+        self.folder.journal.append_with(lambda known: make(fold(known)))
+        self.work.redraw(self.folder.path)
+
+
+def open_for(work: Work, key: str, draft: Draft, words: tuple[str, ...]) -> CauseSession:
+    """The session of a draft: members, the matrix and the shadow run taken in. Opened once, whatever was killed."""
+    stem = work.once(f"{key}/session", lambda: _open(work, key, draft, words))
+    return CauseSession(work, find_session(logs_folder(work.checkout), stem=stem), key)
+
+
+def _open(work: Work, key: str, draft: Draft, words: tuple[str, ...]) -> str:
+    source = f"{work.folder} {key}"
+    for folder in reversed(list(_all_sessions(work))):
+        if _source_of(folder) == source:  # opened, and killed before it was written down
+            return folder.stem
+    triage = read_triage(work.folder)
+    clusters = [c for c in triage.clusters if c["id"] in draft.clusters]
+    first = clusters[0] if clusters else {}
+    probe = next((c["probe"] for c in clusters if c.get("probe") in draft.tests), draft.tests[0])
+    op = draft.packet.removeprefix("aten.") if draft.packet else ""
+    plan = opening.Opening(
+        slug=slugify(f"{op} {draft.verdict or draft.kind}") or "failing-tests",
+        symptom=str(first.get("why") or f"{len(draft.tests)} tests: {draft.kind}")[:200],
+        members=tuple(Member(nodeid) for nodeid in draft.tests),
+        probe=probe,
+        cluster={k: v for k, v in first.items() if k != "nodeids"} or None,
+        matrix=words,
+        source=source,
+        runs_from=Folder(work.folder),
+    )
+    folder = opening.open_session(work.checkout, logs_folder(work.checkout), plan)
+    if len(clusters) != 1 or set(first.get("nodeids") or ()) != set(draft.tests):
+        why = f"the first op that differs is {draft.packet}" if draft.packet else f"they are alike: {draft.kind}"
+        named = ", ".join(c["id"] for c in clusters) or "no cluster"
+        folder.journal.append(ev.FindingNoted(text=f"members regrouped from {named} of the triage: {why}"))
+    work.redraw(folder.path)
+    return folder.stem
+
+
+def _all_sessions(work: Work) -> Iterable[Folder]:
+    from debug_spyre.session.io.workspace import session_folders
+
+    return session_folders(logs_folder(work.checkout))
+
+
+def _source_of(folder: Folder) -> str | None:
+    from debug_spyre.session.io.workspace import first_event
+
+    return first_event(folder).get("source")
+
+
+def measure_before(session: CauseSession) -> None:
+    """Baseline of the probe, all members, and the seeded queue: what a fix will be compared with."""
+    state = load_session(session.folder)
+    members = [m.nodeid for m in state.members]
+    probe = state.probe or members[0]
+    session.run([probe], name=BASELINE)
+    if len(members) > 1:
+        session.run(members, name=BASELINE, members=True)
+    session.work.once(f"{session.key}/seeded", lambda: _seed(session))
+
+
+def _seed(session: CauseSession) -> bool:
+    try:
+        proposed = seeds(situation(session.folder, load_session(session.folder)))
+    except RefusedError:
+        return False
+
+    def rows(now: Any) -> list[ev.Event]:
+        number, known = queue_rules.next_number(now), {h.text for h in now.hypotheses}
+        fresh = [seed for seed in proposed if seed.text not in known]
+        return [seed_event(seed, number + i) for i, seed in enumerate(fresh)]
+
+    session.change(rows)
+    return True
+
+
+def add_row(session: CauseSession, text: str, test: str) -> int:
+    """A row of our own, written down before it is tested, and in progress; its number."""
+
+    def do() -> int:
+        def make(now: Any) -> list[ev.Event]:
+            same = next((h for h in now.hypotheses if h.text == text), None)
+            number = same.number if same else queue_rules.next_number(now)
+            added = ev.HypothesisAdded(number=number, text=text, test=test, confidence="high", origin=ORIGIN)
+            started = ev.HypothesisStarted(number=number, command=test)
+            return [*([] if same else [added]), *([started] if now.in_progress is None else [])]
+
+        session.change(make)
+        return next(h.number for h in load_session(session.folder).hypotheses if h.text == text)
+
+    return int(session.work.once(f"{session.key}/row/{text}", do))
+
+
+def conclude(session: CauseSession, number: int, verdict: str, sentence: str, runs: Sequence[str]) -> None:
+    """The verdict on a row by these runs; a row that was not started begins with it. Nothing is concluded twice."""
+
+    def make(now: Any) -> list[ev.Event]:
+        row = now.hypothesis(number)
+        known = tuple(r for r in dict.fromkeys(runs) if r in now.runs)
+        if row is None or row.is_concluded or not known or now.status is not Status.INVESTIGATING:
+            return []
+        begun = (
+            [] if row.status == "in-progress" else [ev.HypothesisStarted(number=number, command=f"shown by {known[0]}")]
+        )
+        return [
+            *begun,
+            ev.HypothesisConcluded(number=number, verdict=verdict, sentence=sentence, runs=known),
+        ]
+
+    session.change(make)

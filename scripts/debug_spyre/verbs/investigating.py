@@ -1,0 +1,195 @@
+"""The verb `investigate`: from a red matrix to proved causes in one supervised job, cut off by a budget, taken up again."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from debug_spyre.examine.dossier import Dossier, cause_lines, dossier_from, dossier_to
+from debug_spyre.host.files import make_folder, write_atomically
+from debug_spyre.host.interpreter import choose
+from debug_spyre.investigate.io.work import DOSSIER
+from debug_spyre.page.io.redraw import redraw
+from debug_spyre.runs.io.finding_runs import new_triage_folder
+from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec, follow, foreground_seconds, submit
+from debug_spyre.runs.io.pytest_command import from_root
+from debug_spyre.runs.io.records import RunRecord
+from debug_spyre.runs.io.recovery import recover
+from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
+from debug_spyre.runs.pytest_words import check
+from debug_spyre.session.io.workspace import find_checkout, logs_folder
+from debug_spyre.triage.io.triages import find_triage
+from debug_spyre.verbs.answer import answer
+from debug_spyre.verbs.verb import Verb
+from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
+from debug_spyre.vocabulary.words import RunStatus
+
+VERB, NAME, REQUEST = "investigate", "investigation", "investigate.json"
+BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.worker import investigate; sys.exit(investigate(sys.argv[2:]))"
+EXAMPLE = "debug-spyre investigate tests"
+MOST_CAUSES = 6
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.usage = "debug-spyre investigate [PYTEST-ARGS] | --last | --resume | --show"
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--last", action="store_true", help="the selection of the newest triage")
+    which.add_argument(
+        "--resume", action="store_true", help="go on with the newest investigation: follow it, or its next steps"
+    )
+    which.add_argument("--show", action="store_true", help="the newest dossier once more; runs nothing")
+    parser.add_argument(
+        "--minutes", type=float, default=15.0, metavar="M", help="begin no step after M minutes (default 15)"
+    )
+    parser.add_argument("--foreground", type=float, metavar="S", help="follow it for S seconds, then answer 79")
+    waiting = parser.add_mutually_exclusive_group()
+    waiting.add_argument("--wait", type=float, metavar="S", help="wait up to S seconds for the card")
+    waiting.add_argument("--no-wait", action="store_true", help="answer 75 at once where the card is busy")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _investigate(args: Namespace) -> int:
+    if not 0 < args.minutes < 1e6:
+        raise UsageError(f"--minutes {args.minutes:g} leaves no time for a step", next=EXAMPLE)
+    checkout = find_checkout()
+    if (args.resume or args.show or args.last) and args.pytest_args:
+        raise UsageError(f"the tests are known already, so {args.pytest_args[0]!r} has no meaning", next=EXAMPLE)
+    if args.show:
+        return _say(_newest(checkout), args)
+    if args.resume:
+        folder = _newest(checkout)
+        live = next((r for r in run_folders_of(folder) if r.is_minded() and r.job().verb == VERB), None)
+        if live is not None:
+            return _followed(live, args)
+    else:
+        words = (
+            tuple(find_triage(logs_folder(checkout)).data.get("pytest_args") or ())
+            if args.last
+            else (from_root(checkout, [w for w in args.pytest_args or () if w != "--"]))
+        )
+        check(words, verb=VERB)
+        folder = new_triage_folder(logs_folder(checkout)).path
+        _request(folder, checkout, words)
+    return _followed(_started(folder, checkout, args), args)
+
+
+def _request(folder: Path, checkout: Path, words: tuple[str, ...]) -> None:
+    from debug_spyre.session.io.workspace import make_logs
+
+    make_logs(folder.parent.parent)
+    make_folder(folder)
+    write_atomically(folder / REQUEST, json.dumps({"checkout": str(checkout), "words": list(words)}))
+
+
+def _newest(checkout: Path) -> Path:
+    base = logs_folder(checkout) / "triage"
+    found = sorted(p for p in base.iterdir() if (p / REQUEST).is_file()) if base.is_dir() else []
+    if not found:
+        raise UsageError("nothing was investigated in this checkout yet", next=EXAMPLE)
+    return found[-1]
+
+
+def _started(folder: Path, checkout: Path, args: Namespace) -> RunFolder:
+    recover(folder)
+    request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
+    write_atomically(folder / REQUEST, json.dumps({**request, "minutes": args.minutes}))
+    return submit(
+        JobSpec(
+            folder=folder,
+            checkout=checkout,
+            verb=VERB,
+            name=NAME,
+            argv=(sys.executable, "-P", "-c", BOOT, str(SCRIPTS), str(folder / REQUEST)),
+            wait=0.0 if args.no_wait else args.wait,
+            python=str(choose(checkout).python),
+        )
+    )
+
+
+def _followed(run: RunFolder, args: Namespace) -> int:
+    """Follow it, a line a step for people; then the dossier."""
+    limit = foreground_seconds(args.foreground)
+    began, shown = time.monotonic(), 0
+    quiet = bool(os.environ.get("CLAUDECODE"))
+    while run.is_minded() and (limit is None or time.monotonic() - began < limit):
+        time.sleep(0.1)
+        shown = shown if quiet else _pass_on(run, shown)
+    record = follow(run, foreground=0.0) if run.is_minded() else follow(run)
+    if record.status is RunStatus.RUNNING:
+        lines = [
+            f"{record.id} is running",
+            *_last_lines(record, 2),
+            "status 79: still running",
+            "next: debug-spyre investigate --resume",
+        ]
+        answer(lines, {"status": "running", "run": record.id, "folder": str(run.owner)}, as_json=args.json)
+        return int(Exit.RUNNING)
+    if record.status not in {RunStatus.PASSED, RunStatus.FAILED} or record.exit not in {0, 1, 2}:
+        lines = [
+            f"{record.id} ended early ({record.status.value}, exit {record.exit}); what was done is kept",
+            *_last_lines(record, 3),
+        ]
+        answer([*lines, "next: debug-spyre investigate --resume"], record.to_json(), as_json=args.json)
+        return record.exit_status() or int(Exit.NO)
+    return _say(run.owner, args)
+
+
+def _pass_on(run: RunFolder, shown: int) -> int:
+    """New whole lines of the job's output, on stderr."""
+    try:
+        with run.job().output_path.open("rb") as stream:
+            stream.seek(shown)
+            text = stream.read()
+    except (OSError, BadInputError):
+        return shown
+    whole = text[: text.rfind(b"\n") + 1]
+    for line in whole.decode("utf-8", "replace").splitlines():
+        if line.startswith("["):
+            sys.stderr.write(f"debug-spyre: {line}\n")
+    return shown + len(whole)
+
+
+def _last_lines(record: RunRecord, count: int) -> list[str]:
+    try:
+        lines = record.output.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    return [line[:200] for line in lines if line.strip()][-count:]
+
+
+def _say(folder: Path, args: Namespace) -> int:
+    path = folder / DOSSIER
+    try:
+        dossier = dossier_from(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInputError(
+            f"there is no dossier in {folder}: {error}", next="debug-spyre investigate --resume"
+        ) from error
+    for stem in {c.session for c in dossier.causes if c.session}:
+        redraw(folder.parent.parent / stem)
+    answer(_lines(dossier, path), dossier_to(dossier), as_json=args.json)
+    return int(Exit.NO if dossier.causes or dossier.unexplained else Exit.YES)
+
+
+def _lines(dossier: Dossier, path: Path) -> list[str]:
+    counts = dossier.matrix.get("counts") or {}
+    numbers = ", ".join(f"{n} {word}" for word, n in counts.items() if n) or "no test ran"
+    lines = [f"matrix: {numbers}; {len(dossier.causes)} causes in {dossier.seconds:.0f} s"]
+    for cause in dossier.causes[:MOST_CAUSES]:
+        lines += [*cause_lines(cause), f"  session: {cause.session}"]
+    if len(dossier.causes) > MOST_CAUSES:
+        lines.append(f"and {len(dossier.causes) - MOST_CAUSES} more causes in the dossier")
+    if dossier.unexplained:
+        lines.append(f"not explained: {len(dossier.unexplained)} tests, {dossier.unexplained[0]} first")
+    lines += [
+        f"left out by the budget of {dossier.budget['minutes']:g} minutes: {text}"
+        for text in dossier.budget["left_out"][:3]
+    ]
+    return [*lines, f"dossier: {path}", f"next: {dossier.next}"]
+
+
+VERBS = {"investigate": Verb(_arguments, _investigate, EXAMPLE, rest="pytest_args")}
