@@ -43,19 +43,6 @@ def is_named(func: Any, names: set[str]) -> bool:
     return bool(names & {packet, f"{func.namespace}.{packet}", name_of(func), f"{packet}.{func._overloadname}"})
 
 
-def is_random(func: Any, args: Any, kwargs: Any) -> bool:
-    """Its result is drawn anew at each call. An attention op with a dropout of 0 is not, whatever its tags say."""
-    if func.overloadpacket.__name__ in {"normal_", "uniform_", "random_", "bernoulli_"}:
-        return True
-    if torch.Tag.nondeterministic_seeded not in func.tags:
-        return False
-    for place, argument in enumerate(func._schema.arguments):
-        if argument.name in {"dropout_p", "p"}:
-            given = kwargs.get(argument.name, args[place] if place < len(args) else argument.default_value)
-            return bool(given != 0)
-    return True
-
-
 def is_view(func: Any) -> bool:
     """Its results only look at its arguments."""
     returns = func._schema.returns

@@ -12,8 +12,10 @@ STALE, OP, CLEAN, FAILS_CLEAN, UNSEEN, DIED = "stale-mark", "op", "passes-op-by-
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A cause before it is looked into. `kind`: op (a call is wrong or refused), stale-mark, passes-op-by-op (order or
-    graph), fails-op-by-op (no op is wrong: host logic, the test, or what was not checked), unseen, died.
+    """A cause before it is looked into.
+
+    `kind`: op (a call is wrong or refused), stale-mark, passes-op-by-op (order or graph), fails-op-by-op (no op is wrong:
+    host logic, the test, or what was not checked), unseen, died.
     """
 
     kind: str

@@ -62,7 +62,7 @@ def _investigate(args: Namespace) -> int:
         return _say(_newest(checkout), args)
     if args.resume:
         folder = _newest(checkout)
-        live = next((r for r in run_folders_of(folder) if r.is_minded() and r.job().verb == VERB), None)
+        live = next((r for r in run_folders_of(folder) if r.has_live_supervisor() and r.job().verb == VERB), None)
         if live is not None:
             return _followed(live, args)
     else:
@@ -115,10 +115,10 @@ def _followed(run: RunFolder, args: Namespace) -> int:
     limit = foreground_seconds(args.foreground)
     began, shown = time.monotonic(), 0
     quiet = bool(os.environ.get("CLAUDECODE"))
-    while run.is_minded() and (limit is None or time.monotonic() - began < limit):
+    while run.has_live_supervisor() and (limit is None or time.monotonic() - began < limit):
         time.sleep(0.1)
         shown = shown if quiet else _pass_on(run, shown)
-    record = follow(run, foreground=0.0) if run.is_minded() else follow(run)
+    record = follow(run, foreground=0.0) if run.has_live_supervisor() else follow(run)
     if record.status is RunStatus.RUNNING:
         lines = [
             f"{record.id} is running",
@@ -128,7 +128,7 @@ def _followed(run: RunFolder, args: Namespace) -> int:
         ]
         answer(lines, {"status": "running", "run": record.id, "folder": str(run.owner)}, as_json=args.json)
         return int(Exit.RUNNING)
-    if record.status not in {RunStatus.PASSED, RunStatus.FAILED} or record.exit not in {0, 1, 2}:
+    if record.exit != 0:
         lines = [
             f"{record.id} ended early ({record.status.value}, exit {record.exit}); what was done is kept",
             *_last_lines(record, 3),

@@ -94,7 +94,7 @@ class Engine:
                 missing.discard(data["id"])
             if lines:
                 continue
-            if self.run is None or not self.run.is_minded():
+            if self.run is None or not self.run.has_live_supervisor():
                 output = self.run.owner / self.run.job().output if self.run else self.place
                 raise EnvironmentTroubleError(
                     f"the engine ended with {len(missing)} calls unanswered: {output}", next=f"tail -40 {output}"

@@ -45,6 +45,8 @@ def control(session: CauseSession, prover: Prover) -> dict[str, Any]:
         if original is None or seen is None:
             return {"control": ELSEWHERE, "run": record.id, "why": f"exit {record.exit}, and no failure of the test"}
         same, why = agree(of_failure(original), of_failure(seen))
+        if same and _line(original) != _line(seen):
+            same, why = False, f"it stops at {_line(seen)}, the failure at {_line(original)}"
         return {"control": ALIKE if same else ELSEWHERE, "run": record.id, "why": why}
 
     found: dict[str, Any] = session.work.once(f"{session.key}/control", do)
@@ -61,6 +63,11 @@ def failure_of(session: CauseSession, nodeid: str) -> Failure | None:
             if found and state.runs[run].name != CPU_CONTROL:
                 return found
     return None
+
+
+def _line(failure: Failure) -> str | None:
+    """The line of the test or the code at which it stopped, its folder left out."""
+    return failure.innermost_frame.rpartition("/")[2] if failure.innermost_frame else None
 
 
 def prove(
