@@ -9,11 +9,11 @@ def _set(*lines: str) -> frozenset[str]:
 
 # -- our own command
 NAME = "debug-spyre"
-CARD_VERBS = _set("triage run exec validate shadow sweep ladder repro lock investigate")
+CARD_VERBS = _set("triage run exec validate shadow sweep ladder repro lock investigate finish")
 FOLLOWING_VERBS = CARD_VERBS - {"lock"} | {"limits"}  # those that know --foreground
 PYTEST_VERBS = _set("triage run validate shadow ladder repro investigate")
 CARD_OPTIONS = {"limits": "--probe", "doctor": "--probe", "op": "--exact"}
-NO_CARD_OPTIONS = {"triage": ("--from", "--last"), "investigate": ("--from",)}
+NO_CARD_OPTIONS = {"triage": ("--from", "--last"), "investigate": ("--show",)}
 PERSONS_OPTIONS = {"--patch-approved": "P6", "--override": "gate", "--reap": "gate"}
 PERSONS_VERBS = _set("close exec lock install")  # a word that only the shell knows may be a person's option
 LOOKING_OPTIONS = _set("--dry-run --print-permissions --help -h")
