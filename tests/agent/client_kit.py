@@ -5,6 +5,7 @@ The client comes from npm into a folder outside git; nothing but the loopback ad
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import threading
@@ -384,7 +385,7 @@ def investigation(top: Path, ours: str):
             f"{ours} save repro.py <<'EOF'\nimport sys\nsys.path.insert(0, '.')\n"
             "from spyre_inference.reduce import total\nprint(total([1] * 128))  # `$(x)`\nEOF"
         ),
-        lambda request: bash(f"{ours} exec --as cpu-control -- python {_saved(request)}"),
+        lambda request: bash(f"{ours} exec --as cpu-control -- python {shlex.quote(_saved(request))}"),
         bash(f"{ours} run --as verbose --verbose-backend '{PROBE}' -s"),
         ("Edit", {"file_path": str(source), "old_string": "LIMIT = 64", "new_string": "LIMIT = 1024"}),
         bash(f"{ours} run '{PROBE}'"),

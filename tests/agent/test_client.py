@@ -119,6 +119,90 @@ def test_the_skill_loads_in_a_fresh_checkout(place):
     assert "AskUserQuestion" not in names
 
 
+def plugin_command(place, *words):
+    """A call of the client's own plugin commands, in the HOME of this place."""
+    env = {**place.client.environment(type("Nowhere", (), {"url": "http://127.0.0.1:9"}), {}), **place.env}
+    done = subprocess.run(
+        [place.client.binary, "plugin", *words], env=env, capture_output=True, text=True, timeout=120, cwd=place.top
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_plugin_installs_from_its_marketplace_and_works(tmp_path, binary):
+    """What `git clone` brings: only the tracked files."""
+    place = Place(tmp_path, binary)
+    place.install("--uninstall")
+    source = tmp_path / "clone"
+    source.mkdir()
+    listed = subprocess.run(
+        [
+            "git",
+            "-C",
+            str(ROOT),
+            "ls-files",
+            "-z",
+            ".claude",
+            ".claude-plugin",
+            "scripts",
+            "templates",
+            "README.md",
+            "LICENSE",
+        ],
+        capture_output=True,
+        check=True,
+    ).stdout
+    subprocess.run(
+        ["tar", "c", "-C", str(ROOT), "--null", "-T", "-", "-f", str(tmp_path / "clone.tar")], input=listed, check=True
+    )
+    subprocess.run(["tar", "x", "-C", str(source), "-f", str(tmp_path / "clone.tar")], check=True)
+    for folder in (source, source / ".claude/skills/debug-spyre"):
+        assert "Validation passed" in plugin_command(place, "validate", "--strict", str(folder))
+    plugin_command(place, "marketplace", "add", str(source))
+    plugin_command(place, "install", "debug-spyre@debug-spyre")
+    steps = [bash("debug-spyre lock"), bash("debug-spyre lock | tail -3"), bash("pytest tests"), bash("git push")]
+    outcome = place.run(
+        "/debug-spyre:debug-spyre it fails",
+        [*steps, bash(f"debug-spyre open stops-early --members '{kit.PROBE}'"), "a", "b", "c"],
+    )
+    init = next(e for e in outcome.events if e.get("subtype") == "init")
+    assert [p["source"] for p in init["plugins"] if p["name"] == "debug-spyre"] == ["debug-spyre@debug-spyre"]
+    assert [outcome.verdict(n) for n in range(5)] == ["ran", "ran", "refused", "asked", "ran"]
+    assert "lock: free" in outcome.result(1)
+    assert list((place.top / ".claude/skills/debug-spyre/logs").glob("debug-*.html")), "sessions belong to the checkout"
+    plugin_command(place, "uninstall", "debug-spyre@debug-spyre")
+    outcome = place.run("hello", [bash("debug-spyre lock")])
+    assert outcome.verdict(0) == "asked"
+
+
+def test_the_evaluations_load_in_a_client_that_knows_them(tmp_path, binary):
+    """A ceiling of no money at all: every case is read, none is run."""
+    place = Place(tmp_path, binary)
+    shutil.copytree(
+        ROOT / ".claude/skills/debug-spyre", tmp_path / "plugin", ignore=shutil.ignore_patterns("__pycache__", "logs")
+    )
+    env = {**place.client.environment(type("Nowhere", (), {"url": "http://127.0.0.1:9"}), {}), **place.env}
+    words = [
+        "plugin",
+        "eval",
+        str(tmp_path / "plugin"),
+        "--trust-plugin",
+        "--max-cost-usd",
+        "0",
+        "--no-publish",
+        "--runs",
+        "1",
+    ]
+    done = subprocess.run([binary, *words], env=env, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    if (
+        "early access" in done.stderr + done.stdout
+        or "unknown command" in done.stderr
+        or "unknown option" in done.stderr
+    ):
+        pytest.skip("this client does not run evaluations yet (2.1.269 and later do)")
+    assert "10 cases" in done.stdout + done.stderr
+
+
 def test_a_personal_skill_works_in_a_checkout_that_has_none(tmp_path, binary):
     place = Place(tmp_path, binary, personal=True)
     steps = [bash("debug-spyre lock"), bash("pytest tests"), bash("git push")]
@@ -198,7 +282,7 @@ BREAKS = [
     ("{ours} run -k 'sum(q=1' tests", "refused"),
     ("{ours} run -W error::UserWarning tests", "refused"),
     ("uv run ruff check .", "refused"),
-    ('{ours} note summary "$(date)"', "refused"),
+    ('{ours} note summary "`aten.mm` is wrong"', "refused"),
 ]  # fmt: skip
 BREAKING_EDITS = [
     (".venv/lib/python3.12/site-packages/torch_spyre/ops/eager.py", "asked"),
@@ -216,6 +300,7 @@ INNOCENT = [
     "{ours} hypothesis list",
     "{ours} note finding 'git push & pytest -n 4'",
     "{ours} lock",
+    '{ours} note summary "$(date)"',
 ]
 
 
