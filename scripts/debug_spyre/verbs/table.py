@@ -34,6 +34,7 @@ ROWS = (
     Row("revert", "tree", "put the tree back as it was at open; the patch is saved first"),
     Row("validate", "validation", "run all members, then the matrix they came from; fill the validation table"),
     Row("close", "closing", "close the session as resolved or blocked, if the conditions are met"),
+    Row("finish", "finishing", "validate, revert, escalate and close, in one call"),
     Row("reopen", "closing", "investigate a closed session again"),
     Row("escalate", "escalation", "make the bundle for the torch-spyre team"),
     Row("op", "op", "show where an op is registered in the installed torch-spyre"),
