@@ -152,7 +152,8 @@ def answer_to(ask: dict[str, Any]) -> dict[str, Any]:
             return {"space": space_of(ask["call"])}
         for call in ask.get("before") or ():
             judged_point(call, key="before", times=1)
-        return dict(judged_point(ask["call"], key=str(ask.get("key") or ask["id"])))
+        key = str(ask.get("key") or ask["id"])
+        return dict(judged_point(ask["call"], key=key, pattern=bool(ask.get("pattern"))))
     except Exception as error:  # noqa: BLE001  the answer says what went wrong with the question
         return {"verdict": "uncompared", "error": f"{type(error).__name__}: {error}"[:200], "out": []}
 

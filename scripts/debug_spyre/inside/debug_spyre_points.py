@@ -235,12 +235,12 @@ def _with_out(given: Any) -> Any:
     return args, {**kwargs, "out": torch.empty(0, dtype=first.dtype, device=first.device)}
 
 
-def judged_point(call: dict[str, Any], *, key: str = "", times: int = 2) -> dict[str, Any]:
+def judged_point(call: dict[str, Any], *, key: str = "", times: int = 2, pattern: bool = False) -> dict[str, Any]:
     """The worst of what the call gives with the data that are tried: verdict, ratio, pattern, error, out, fallback."""
     transform = _with_out if call.get("form") == "out" else None
     worst: dict[str, Any] = {}
     for fill in fills_of(call["op"])[:times]:
-        answer = run_point(call, fill=fill, key=key, transform=transform)
+        answer = run_point(call, fill=fill, key=key, transform=transform, pattern=pattern)
         verdict = (
             "refused" if answer.get("refused") else "illegal" if answer.get("illegal")
             else "uncompared" if answer["wrong"] is None else "wrong" if answer["wrong"] else "right"
@@ -278,8 +278,13 @@ def space_of(call: dict[str, Any]) -> dict[str, Any]:
     return {"groups": groups, "forms": forms, "dim_place": argument_place(call["op"], "dim")}
 
 
-def run_point(call: dict[str, Any], *, fill: str = "randn", key: str = "", transform: Any = None) -> dict[str, Any]:
-    """The call on the card and on the CPU: is it wrong, by how much, did it fall back, what did it raise?"""
+def run_point(
+    call: dict[str, Any], *, fill: str = "randn", key: str = "", transform: Any = None, pattern: bool = True
+) -> dict[str, Any]:
+    """The call on the card and on the CPU: is it wrong, by how much, did it fall back, what did it raise?
+
+    `pattern`: also what wrong values look like, which takes longer than the call.
+    """
     maker = Maker(fill, key)
     bases: list[torch.Tensor] = []
 
@@ -301,8 +306,8 @@ def run_point(call: dict[str, Any], *, fill: str = "randn", key: str = "", trans
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            got = op(*card[0], **card[1])
-            answer = _judged(op, got, want, before)
+            got = _carried_out(op, call)(*card[0], **card[1])
+            answer = _judged(op, got, want, before, pattern=pattern)
         except Exception as error:  # noqa: BLE001  the card's refusal is an answer
             answer = {"wrong": None, "error": _first(error), "refused": True}
     answer["fallback"] = any(w.category.__name__ == "FallbackWarning" for w in caught)
@@ -311,7 +316,18 @@ def run_point(call: dict[str, Any], *, fill: str = "randn", key: str = "", trans
     return answer
 
 
-def _judged(op: Any, got: Any, want: Any, before: Any) -> dict[str, Any]:
+def _carried_out(op: Any, call: dict[str, Any]) -> Any:
+    """The op as such, or inside a graph of its own where the call says so."""
+    if call.get("mode") != "compiled":
+        return op
+
+    def graph(*args: Any, **kwargs: Any) -> Any:
+        return op(*args, **kwargs)
+
+    return torch.compile(graph, dynamic=False)
+
+
+def _judged(op: Any, got: Any, want: Any, before: Any, *, pattern: bool = True) -> dict[str, Any]:
     worst: dict[str, Any] = {"wrong": False, "ratio": 0.0}
     for mine, theirs in zip(tensors_in(got), tensors_in(want), strict=False):
         there = mine.cpu() if is_device(mine) else mine
@@ -322,8 +338,8 @@ def _judged(op: Any, got: Any, want: Any, before: Any) -> dict[str, Any]:
             return {"wrong": True, "ratio": "inf", "share": 1.0, "dtype": f"{mine.dtype} for {theirs.dtype}"}
         if found.is_clear and (not worst["wrong"] or found.ratio > float(worst["ratio"])):
             worst = {"wrong": True, "ratio": found.ratio, "share": found.wrong / max(found.total, 1)}
-            pattern = pattern_of(there, theirs) if found.total <= 1 << 18 else None
-            worst["pattern"] = pattern["patterns"][0]["text"] if pattern and pattern["patterns"] else None
+            seen = pattern_of(there, theirs) if pattern and found.total <= 1 << 18 else None
+            worst["pattern"] = seen["patterns"][0]["text"] if seen and seen["patterns"] else None
     worst["ratio"] = str(worst["ratio"]) if not math.isfinite(float(worst["ratio"])) else worst["ratio"]
     return worst
 

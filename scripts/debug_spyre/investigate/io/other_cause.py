@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +15,11 @@ from debug_spyre.investigate.io import proving
 from debug_spyre.investigate.io.sessions import CauseSession, add_row, conclude
 from debug_spyre.investigate.io.telling import conclude_seeds
 from debug_spyre.investigate.sentences import call_text
+from debug_spyre.runs.io.jobs import SCRIPTS
 from debug_spyre.session.io.workspace import load_session
 from debug_spyre.vocabulary.evidence import Outcome
+
+BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from debug_spyre.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 def look_otherwise(session: CauseSession, name: str, draft: Draft, died: dict[str, Any] | None) -> Cause:
@@ -99,8 +105,11 @@ def _from_control(
     verdict = "ruled-out" if told["control"] == proving.PASSES else "inconclusive"
     conclude(session, row, verdict, f"the control {told['control']}: {told['why']}", [told["run"]])
     if clean:
-        sentence = f"{_count(draft)} fail only in compiled graphs: op by op they pass"
-        opened = (f"which rung: debug-spyre ladder {probe}",)
+        told_by = ladder(session, probe, row)
+        where = f": {told_by['conclusion']}" if told_by else ""
+        sentence = f"{_count(draft)} fail only in compiled graphs, op by op they pass{where}"
+        opened = () if told_by else (f"which rung: debug-spyre ladder {probe}",)
+        runs = [*runs, *(told_by["runs"] if told_by else [])]
         return _cause(
             _Of(session, name, draft), sentence, "graph-only", "located", runs, control=told["control"], open=opened
         )
@@ -109,6 +118,24 @@ def _from_control(
     return _cause(
         _Of(session, name, draft), sentence, "host-logic", "located", runs, control=told["control"], open=opened
     )
+
+
+def ladder(session: CauseSession, probe: str, row: int) -> dict[str, Any] | None:
+    """The probe under the ladder's switches: its conclusion and its runs; None where it gave no answer."""
+
+    def do() -> dict[str, Any] | None:
+        words = ["ladder", "--session", session.folder.stem, "--hypothesis", str(row), "--json", probe]
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", BOOT, str(SCRIPTS), *words], capture_output=True, text=True, check=False
+        )
+        try:
+            data = json.loads(done.stdout)
+            return {"conclusion": data["conclusion"], "runs": [step["run"] for step in data["steps"]]}
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    found: dict[str, Any] | None = session.work.once(f"{session.key}/ladder", do)
+    return found
 
 
 def _count(draft: Draft) -> str:
