@@ -94,8 +94,7 @@ def test_a_verdict_needs_something_that_was_done_since_the_start():
     with pytest.raises(RefusedError, match="nothing was run") as refused:
         conclude(story)
     assert refused.value.next == "debug-spyre run t::a"
-    with pytest.raises(RefusedError, match="nothing was run"):
-        conclude(story, named=("r1",))
+    assert conclude(story, named=("r1",)) == ("r1",), "any run of the session may be cited"
     story.run(None, {"t::a": "failed"})
     assert conclude(story) == ("r2",)
     assert conclude(story, named=("r1", "r2")) == ("r1", "r2")
@@ -120,6 +119,27 @@ def test_hand_work_and_reports_count_for_a_verdict(event):
     story = started()
     story.add(event)
     assert conclude(story) == ()
+
+
+def test_an_invalid_run_can_not_be_cited():
+    story = started()
+    story.run(None, {"t::a": "failed"}, valid=False)
+    with pytest.raises(RefusedError, match="proves nothing"):
+        conclude(story, named=("r2",))
+
+
+def test_a_row_that_an_earlier_run_answers_is_started_and_concluded_by_it():
+    story = Story()
+    story.run("baseline", {"t::a": "failed"})
+    added(story)
+    row = story.session.hypothesis(1)
+    with pytest.raises(RefusedError, match="no run is named"):
+        conclude(story)
+    for event in queue_rules.concluding(row, "ruled-out", "it passes", conclude(story, named=("r1",))):
+        story.add(event)
+    assert (story.session.hypothesis(1).status, story.session.hypothesis(1).runs) == ("ruled-out", ("r1",))
+    with pytest.raises(RefusedError, match="ruled-out already"):
+        conclude(story, named=("r1",))
 
 
 def test_hand_work_on_another_row_does_not_count():

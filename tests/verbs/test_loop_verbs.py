@@ -408,3 +408,27 @@ def test_the_hand_over_that_a_blocked_session_proposes_names_the_session(place):
     status, out, _ = place.run("close", "blocked", "--next", "torch-spyre team: a kernel for aten.mm")
     assert status == 0
     assert f"next: debug-spyre escalate --session {place.folder.stem}" in out
+
+
+def test_several_rows_by_one_earlier_run_and_several_dropped_in_one_call(ds):
+    ds("open", "x", "--members", "tests/test_a.py::test_b")
+    ds("run", "--as", "baseline", "tests/test_a.py::test_b")
+    for n in range(5):
+        ds("hypothesis", "add", f"idea {n}", "--test", "debug-spyre shadow")
+    done = ds("hypothesis", "conclude", "1", "2", "ruled-out", "it passes alone", "--run", "r1")
+    assert "row 1 ruled-out (r1)" in done.stdout and "row 2 ruled-out" in done.stdout
+    assert "row 3 and row 4 dropped" in ds("hypothesis", "drop", "3", "4", "--reason", "the CPU does the same").stdout
+    rows = {h["number"]: h["status"] for h in ds.json("hypothesis", "list")["hypotheses"]}
+    assert rows == {1: "ruled-out", 2: "ruled-out", 3: "dropped", 4: "dropped", 5: "queued"}
+
+
+def test_start_run_and_conclude_in_one_call_with_the_meaning_said_beforehand(ds):
+    ds("open", "x", "--members", "tests/test_a.py::test_b")
+    ds("run", "--as", "baseline", "tests/test_a.py::test_b")
+    ds("hypothesis", "add", "it fails alone", "--test", "debug-spyre run tests/test_a.py::test_b")
+    refused = ds("run", "--hypothesis", "1", "--if-passes", "perhaps", "x", "tests/test_a.py::test_b", status=64)
+    assert "no verdict" in refused.stderr
+    told = ("--if-passes", "ruled-out", "it passes alone", "--if-fails", "confirmed", "it fails alone")
+    ds("run", "--hypothesis", "1", *told, "tests/test_a.py::test_b")
+    (row,) = ds.json("hypothesis", "list")["hypotheses"]
+    assert (row["status"], row["outcome"], row["runs"]) == ("ruled-out", "it passes alone", ["r2"])

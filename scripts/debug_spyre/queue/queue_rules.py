@@ -138,15 +138,18 @@ def _tests(run: Run | None, number: int) -> bool:
 def check_conclude(
     events: Sequence[ev.Event], session: Session, row: Hypothesis, named: Sequence[str]
 ) -> tuple[str, ...]:
-    """The runs that show the verdict: those named, else those since the row was started.
+    """The runs that show the verdict: those named, whenever they were made, else those since the row was started.
 
     Raises:
-        RefusedError: the row is not in progress, or nothing was done since; UsageError: a run that is none.
+        RefusedError: the row is concluded, or no run is named and nothing was done since; UsageError: a run that is none.
     """
     check_open(session)
-    if row.status is not HypothesisStatus.IN_PROGRESS:
+    if row.is_concluded and row.status is not HypothesisStatus.INCONCLUSIVE:
+        raise RefusedError(f"row {row.number} is {row.status} already", next="debug-spyre hypothesis list")
+    if row.status is not HypothesisStatus.IN_PROGRESS and not named:
         raise RefusedError(
-            f"row {row.number} is {row.status}, not in progress", next=f"debug-spyre hypothesis start {row.number}"
+            f"row {row.number} is {row.status} and no run is named",
+            next=f"debug-spyre hypothesis start {row.number}, or cite the run that shows it: --run rN",
         )
     runs, anything = experiments_since_start(events, session, row.number)
     for name in named:
@@ -156,12 +159,28 @@ def check_conclude(
                 f"{name} is no finished run of this session",
                 next=f"debug-spyre wait {name}" if run else "debug-spyre status",
             )
-    if not anything:
+        if not run.valid:
+            raise RefusedError(f"{name} proves nothing: the environment changed under it", next="repeat that run")
+    if not anything and not named:
         raise RefusedError(
             f"nothing was run since row {row.number} was started, so there is nothing to conclude",
             next=row.command or row.test,
         )
     return tuple(dict.fromkeys(named)) or runs
+
+
+def concluding(
+    row: Hypothesis, verdict: str, sentence: str, runs: Sequence[str], excerpt: Sequence[str] = ()
+) -> list[ev.Event]:
+    """The events of a verdict; a row that an earlier run answers begins with the run that shows it."""
+    shown = f"shown by {', '.join(runs)}"
+    begun = (
+        [] if row.status is HypothesisStatus.IN_PROGRESS else [ev.HypothesisStarted(number=row.number, command=shown)]
+    )
+    end = ev.HypothesisConcluded(
+        number=row.number, verdict=verdict, sentence=sentence, excerpt=tuple(excerpt), runs=tuple(runs)
+    )
+    return [*begun, end]
 
 
 def check_excerpt(lines: Sequence[str]) -> tuple[str, ...]:

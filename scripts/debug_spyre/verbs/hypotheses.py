@@ -36,18 +36,23 @@ def _arguments(parser: ArgumentParser) -> None:
         "--command", metavar="COMMAND", help="the command about to run (default: the test of the hypothesis)"
     )
     conclude = actions.add_parser("conclude", help="record the verdict: one sentence, at most ten lines of evidence")
-    conclude.add_argument("number", type=int, metavar="N")
+    conclude.add_argument("numbers", nargs="+", type=int, metavar="N", help="the hypotheses that it answers")
     conclude.add_argument("verdict", choices=[v.value for v in VERDICTS])
     conclude.add_argument("sentence")
     conclude.add_argument(
-        "--run", action="append", default=[], metavar="R", help="the run that shows it (default: runs since start)"
+        "--run",
+        action="append",
+        default=[],
+        metavar="R",
+        help="the run that shows it, also an earlier one (default: runs since start)",
     )
     excerpt = conclude.add_mutually_exclusive_group()
     excerpt.add_argument("--lines", metavar="A-B", help="quote these lines of the run's output")
     excerpt.add_argument("--excerpt", metavar="TEXT", help="quote this text")
     drop = actions.add_parser("drop", help="drop a hypothesis without testing it, with the reason")
-    drop.add_argument("number", type=int, metavar="N")
-    drop.add_argument("reason")
+    drop.add_argument("numbers", nargs="+", type=int, metavar="N", help="the hypotheses to drop")
+    drop.add_argument("reason", nargs="?", default="", help="why they are not tested")
+    drop.add_argument("--reason", dest="because", default="", metavar="TEXT", help="the same as an option")
     listed = actions.add_parser("list", help="list the hypotheses in the order in which to test them")
     for action in (add, seed, start, conclude, drop, listed):
         add_session_argument(action)
@@ -135,41 +140,45 @@ def _conclude(args: Namespace) -> int:
     folder = the_session(args)
     if not args.sentence.strip():
         raise UsageError(
-            "a verdict needs a sentence", next=f"debug-spyre hypothesis conclude {args.number} {args.verdict} TEXT"
+            "a verdict needs a sentence", next=f"debug-spyre hypothesis conclude {args.numbers[0]} {args.verdict} TEXT"
         )
 
     def end(known: tuple[ev.Event, ...]) -> list[ev.Event]:
         session = replay(known)
-        row = queue_rules.row_of(session, args.number)
-        runs = queue_rules.check_conclude(known, session, row, args.run)
-        excerpt = queue_rules.check_excerpt(_excerpt(args, folder, session, runs))
-        return [
-            ev.HypothesisConcluded(
-                number=row.number, verdict=args.verdict, sentence=args.sentence.strip(), excerpt=excerpt, runs=runs
-            )
-        ]
+        events: list[ev.Event] = []
+        cited = list(args.run)
+        for number in args.numbers:
+            row = queue_rules.row_of(session, number)
+            runs = queue_rules.check_conclude(known, session, row, cited)
+            excerpt = queue_rules.check_excerpt(_excerpt(args, folder, session, runs))
+            events += queue_rules.concluding(row, args.verdict, args.sentence.strip(), runs, excerpt)
+            cited = cited or list(runs)  # what answers the first answers the others
+        return events
 
     def says(session: Session) -> list[str]:
-        row = queue_rules.row_of(session, args.number)
-        shown = f" ({', '.join(row.runs)})" if row.runs else ""
-        return [f"row {row.number} {row.status}{shown}", *queue_words.following(session)]
+        rows = [queue_rules.row_of(session, number) for number in args.numbers]
+        shown = f" ({', '.join(rows[0].runs)})" if rows[0].runs else ""
+        return [*(f"row {row.number} {row.status}{shown}" for row in rows), *queue_words.following(session)]
 
     folder.journal.append_with(end)
     return _finish(args, folder, says)
 
 
 def _drop(args: Namespace) -> int:
-    if not args.reason.strip():
-        raise UsageError("a row is dropped with a reason", next=f"debug-spyre hypothesis drop {args.number} REASON")
+    reason = (args.because or args.reason).strip()
+    if not reason:
+        raise UsageError("a row is dropped with a reason", next=f"debug-spyre hypothesis drop {args.numbers[0]} REASON")
 
     def off(session: Session) -> list[ev.Event]:
         queue_rules.check_open(session)
-        row = queue_rules.row_of(session, args.number)
-        if row.is_concluded:
-            raise RefusedError(f"row {row.number} is {row.status} already", next="debug-spyre hypothesis list")
-        return [ev.HypothesisDropped(number=row.number, reason=args.reason.strip())]
+        rows = [queue_rules.row_of(session, number) for number in args.numbers]
+        done = next((row for row in rows if row.is_concluded), None)
+        if done is not None:
+            raise RefusedError(f"row {done.number} is {done.status} already", next="debug-spyre hypothesis list")
+        return [ev.HypothesisDropped(number=row.number, reason=reason) for row in rows]
 
-    return _change(args, off, lambda s: [f"row {args.number} dropped", *queue_words.following(s)])
+    dropped = " and ".join(f"row {number}" for number in args.numbers)
+    return _change(args, off, lambda s: [f"{dropped} dropped", *queue_words.following(s)])
 
 
 def _list(args: Namespace) -> int:

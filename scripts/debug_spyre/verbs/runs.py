@@ -10,6 +10,7 @@ from pathlib import Path
 from debug_spyre.card import holders, lock
 from debug_spyre.host.interpreter import choose
 from debug_spyre.page.io.redraw import redraw
+from debug_spyre.queue.io.rows import begin_row, end_row
 from debug_spyre.runs.io.experiments import with_experiment
 from debug_spyre.runs.io.finding_runs import RunPlace, find_run, known_ids, run_place
 from debug_spyre.runs.io.jobs import JobSpec, NeverBegan, follow, foreground_seconds, request_stop, run_job
@@ -23,7 +24,7 @@ from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.session_option import add_session_argument
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import Exit, UsageError
-from debug_spyre.vocabulary.words import RUN_NAMES, RunStatus
+from debug_spyre.vocabulary.words import RUN_NAMES, VERDICTS, RunStatus
 
 
 def _add_common(parser: ArgumentParser) -> None:
@@ -37,6 +38,10 @@ def _add_common(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--env", action="append", default=[], metavar="K=V", help="set an environment variable for the command"
     )
+    for option, when in (("--if-passes", "passes"), ("--if-fails", "fails")):
+        parser.add_argument(
+            option, nargs=2, metavar=("VERDICT", "SENTENCE"), help=f"the verdict on the hypothesis where the run {when}"
+        )
     parser.add_argument("--cards", metavar="A,B", help="use only these cards (default: all that the environment shows)")
     parser.add_argument(
         "--timeout",
@@ -162,8 +167,35 @@ def _spec(
 
 def _follow_new(spec: JobSpec, args: Namespace, place: RunPlace, *, chosen: str | None) -> int:
     _record_lost(spec.folder)
+    foretold = _foretold(args, spec)
+    if spec.hypothesis is not None and place.is_session:
+        begin_row(place.folder, spec.hypothesis, shlex.join(spec.pytest_args or spec.argv), must=bool(foretold))
     record = run_job(spec, foreground=foreground_seconds(args.foreground))
+    ended = record.valid and record.status in {RunStatus.PASSED, RunStatus.FAILED}
+    if foretold and ended and spec.hypothesis is not None:
+        passes = record.status is RunStatus.PASSED
+        said = foretold.get(passes)
+        if said is not None:
+            end_row(place.folder, spec.hypothesis, said, record.id)
     return _say(record, place, as_json=args.json, chosen=chosen)
+
+
+def _foretold(args: Namespace, spec: JobSpec) -> dict[bool, tuple[str, str]]:
+    """What the run will mean, said before it begins: passed or failed to (verdict, sentence)."""
+    found = {}
+    for passes, given in ((True, args.if_passes), (False, args.if_fails)):
+        if given is None:
+            continue
+        verdict, sentence = given
+        if spec.hypothesis is None:
+            raise UsageError("a verdict needs its hypothesis", next="debug-spyre run --hypothesis N --if-passes ...")
+        if verdict not in {v.value for v in VERDICTS} or not sentence.strip():
+            raise UsageError(
+                f"{verdict!r} is no verdict, or its sentence is empty",
+                next="debug-spyre run --hypothesis N --if-fails confirmed 'the op alone is wrong' ...",
+            )
+        found[passes] = (verdict, sentence.strip())
+    return found
 
 
 def _wait(args: Namespace) -> int:
