@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from debug_spyre.page.actions import Action, actions
+from debug_spyre.page.causes import CauseView, causes
 from debug_spyre.page.experiments import ExperimentsView, experiments
 from debug_spyre.page.findings import FindingsView, findings
 from debug_spyre.page.heading import Fact, Live, facts, live, status_word
@@ -50,6 +51,7 @@ class LogView:
     updated: Moment
     last_seq: int
     ended: str
+    causes: tuple[CauseView, ...]
     facts: tuple[Fact, ...]
     notices: tuple[Notice, ...]
     live: Live | None
@@ -87,6 +89,7 @@ def log_view(material: Material) -> LogView:
         updated=frame.at(session.updated_at),
         last_seq=session.last_seq,
         ended=_ended(frame),
+        causes=causes(frame),
         facts=facts(frame, checked),
         notices=_notices(frame),
         live=running,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from debug_spyre.examine.dossier import Dossier
 from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.runs.transitions import RunOutcomes
 from debug_spyre.session.state import Run, Session
@@ -36,6 +37,7 @@ class Material:
     evidence: Mapping[str, Evidence] = field(default_factory=dict)  # by run id
     tails: Mapping[str, Tail] = field(default_factory=dict)  # by path relative to the folder
     pictures: tuple[tuple[str, dict[str, Any]], ...] = ()  # (run id, one entry of comparisons.json with a picture)
+    dossier: Dossier | None = None  # of the newest investigation
     events: int = 0
     torn: bool = False
     secrets: tuple[str, ...] = ()  # values to mask wherever they appear

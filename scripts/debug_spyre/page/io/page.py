@@ -25,11 +25,13 @@ from debug_spyre.vocabulary.words import BASELINE, RUN_NAMES
 
 if TYPE_CHECKING:
     from debug_spyre.page.log import LogView
+    from debug_spyre.examine.dossier import Dossier
     from debug_spyre.page.page_context import Material, Tail
     from debug_spyre.page.sessions import Listed
 
 # the view is imported where it is used: verbs that render nothing start faster without it
 INDEX = "index.html"
+DOSSIER = "dossier.json"
 TAIL_BYTES, COUNTED_BYTES, TAIL_LINES = 16_384, 2_000_000, 40
 MOST_TAILS, MOST_PICTURES, MOST_COMPARISON_BYTES = 48, 6, 8_000_000
 INDEX_SECONDS = 60.0
@@ -126,10 +128,20 @@ def _material(folder: Folder) -> Material | None:
         evidence=load_evidence(folder, _telling(session, runs)),
         tails=_tails(folder, session),
         pictures=_pictures(folder, session, runs),
+        dossier=_dossier(folder),
         events=len(reading.events),
         torn=reading.torn is not None,
         secrets=secret_values(os.environ),
     )
+
+
+def _dossier(folder: Folder) -> Dossier | None:
+    """What the newest investigation found for this session; None where there is none or it can't be read."""
+    from debug_spyre.examine.dossier import dossier_from
+
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        return dossier_from(json.loads((folder.path / DOSSIER).read_text(encoding="utf-8")))
+    return None
 
 
 def _telling(session: Session, runs: list[Run]) -> list[Run]:

@@ -1,0 +1,174 @@
+"""The causes that `investigate` found, at the top of the page: sentence, condition as strips, what it explains, proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from debug_spyre.examine.dossier import Cause
+from debug_spyre.page.page_context import Frame, Link, Word
+from debug_spyre.page.pictures import Picture, Shape, bars, crosses, path, text
+from debug_spyre.vocabulary.safe_text import Piece, count
+
+CLAIMS = {"cause": Word("confirmed", "cause, proved"), "located": Word("inconclusive", "located, not proved")}
+MANNERS = {
+    "wrong-values": "wrong values",
+    "refused": "refused by the backend",
+    "crash": "ends the process",
+    "hang": "never ends",
+    "fallback": "falls back to the CPU",
+    "order": "depends on what ran before",
+    "graph-only": "only in compiled code",
+    "host-logic": "in the plugin's own code",
+    "stale-mark": "an outdated xfail mark",
+}
+MOST_STRIPS, MOST_SIZES = 4, 28
+CELL, ROW = 26, 60
+
+
+@dataclass(frozen=True, slots=True)
+class CauseView:
+    """One cause as the page shows it."""
+
+    id: str
+    claim: Word
+    sentence: tuple[Piece, ...]
+    manner: str
+    facts: tuple[tuple[str, tuple[Piece, ...]], ...]  # label, text
+    picture: Picture | None
+    runs: tuple[Link, ...]
+
+
+def causes(frame: Frame) -> tuple[CauseView, ...]:
+    """The causes of this session's newest dossier, in its order."""
+    dossier = frame.material.dossier
+    return tuple(_view(frame, cause, n) for n, cause in enumerate(dossier.causes, 1)) if dossier else ()
+
+
+def _view(frame: Frame, cause: Cause, number: int) -> CauseView:
+    return CauseView(
+        id=f"cause-{number}",
+        claim=CLAIMS.get(cause.claim, Word("unknown", frame.line(cause.claim, 40))),
+        sentence=frame.prose(cause.sentence, 600),
+        manner=MANNERS.get(cause.manner, frame.line(cause.manner, 40)),
+        facts=tuple((label, frame.prose(words, 900)) for label, words in _facts(cause) if words),
+        picture=strips(frame, cause, number),
+        runs=tuple(frame.run_link(run) for run in cause.runs[:12]),
+    )
+
+
+def _facts(cause: Cause) -> list[tuple[str, str]]:
+    found = [("Tests", f"{count(len(cause.tests), 'test')}, {cause.tests[0]} first" if cause.tests else "")]
+    found.append(("First at", f"{cause.site}: {cause.call or cause.op}" if cause.site else ""))
+    condition, explains = cause.condition, cause.explains
+    if condition is None and cause.manner in {"wrong-values", "refused"}:
+        found.append(("Condition", "no condition found"))
+    elif condition is not None:
+        word = "exact: tested on both sides of each border" if condition.exact else "not exact"
+        found.append(("Condition", f"{condition.text} ({word})"))
+        if condition.borders:
+            border = condition.borders[0]
+            found.append(("Border", f"right: `{border['right']}`; wrong: `{border['wrong']}`"))
+    if explains:
+        found.append((
+            "Explains",
+            f"{explains['tests']} of {explains['of']} failing tests; of {explains['calls']:,} other calls "
+            f"{explains['predicted_wrong']:,} were predicted wrong and {explains['were_wrong']:,} were",
+        ))  # fmt: skip
+    found.append(("Wrong values", cause.wrong_values or ""))
+    found.append(("Only after", "; ".join(f"`{call}`" for call in cause.needs_before[:3])))
+    found.append(("Proof", _proof(cause)))
+    good = [way["text"] for way in cause.ways_round if way.get("measured") == "right"]
+    if cause.ways_round:
+        found.append(("Ways round", "; ".join(good[:5]) or f"none of the {len(cause.ways_round)} that were tried"))
+    limits = (cause.known or {}).get("limits") or ()
+    found.append(("Known limitation", str(limits[0]) if limits else ""))
+    found.append(("Open", "; ".join(cause.open[:4])))
+    return found
+
+
+def _proof(cause: Cause) -> str:
+    control = {
+        "passes": "the control passes on the CPU",
+        "fails-alike": "the control fails on the CPU in the same way",
+        "stopped-elsewhere": "the control stopped for another reason and says nothing",
+    }.get(cause.control or "", "no control")
+    if cause.repro is None:
+        return f"no script; {control}"
+    name = str(cause.repro.get("path", "")).rpartition("/")[2]
+    return f"`{name}`, {cause.repro.get('lines')} lines, shows it in {cause.repro.get('proved')} processes; {control}"
+
+
+def strips(frame: Frame, cause: Cause, number: int) -> Picture | None:
+    """One strip for each feature of the condition: its tried values in order, right, wrong or refused."""
+    condition = cause.condition
+    if condition is None:
+        return None
+    terms = {str(term["feature"]): term for term in condition.terms}
+    tried = {feature: _values(condition.points, feature) for feature in list(terms)[:MOST_STRIPS]}
+    tried = {feature: values for feature, values in tried.items() if len(values) > 1}
+    if not tried:
+        return None
+    shapes: list[Shape] = []
+    widest = max(len(values) for values in tried.values())
+    for row, (feature, values) in enumerate(tried.items()):
+        shapes += _strip(frame.line(terms[feature].get("words") or feature, 60), values, row * ROW)
+    words = "; ".join(f"{feature}: wrong at {_list(v, 'wrong')}, right at {_list(v, 'right')}" for feature, v in tried.items())
+    caption = (
+        Piece("What was tried.", "strong"),
+        Piece(" A filled bar is a wrong result, a thin line a right one, a cross a refused call; both in one place: it depends on something else, too."),
+    )  # fmt: skip
+    width = max(420, widest * CELL)
+    return Picture(
+        f"condition-{number}", width, len(tried) * ROW + 4, "Condition", frame.line(words, 900), tuple(shapes), caption
+    )
+
+
+def _values(points: tuple[dict[str, object], ...], feature: str) -> list[tuple[float, frozenset[str]]]:
+    """Each tried number of the feature with the verdicts seen at it; those next to a change stay when there are many."""
+    seen: dict[float, set[str]] = {}
+    for point in points:
+        values = point.get("values")
+        value = values.get(feature) if isinstance(values, dict) else None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            seen.setdefault(float(value), set()).add(str(point.get("verdict")))
+    ordered = [(value, frozenset(verdicts)) for value, verdicts in sorted(seen.items())]
+    if len(ordered) <= MOST_SIZES:
+        return ordered
+    edges = {i + step for i in range(len(ordered) - 1) if ordered[i][1] != ordered[i + 1][1] for step in (-1, 0, 1, 2)}
+    rest = [i for i in range(len(ordered)) if i not in edges]
+    keep = edges | set(rest[:: max(1, len(rest) // max(1, MOST_SIZES - len(edges)))])
+    return [item for i, item in enumerate(ordered) if i in keep][: MOST_SIZES + 8]
+
+
+def _strip(words: str, values: list[tuple[float, frozenset[str]]], top: float) -> list[Shape]:
+    right, wrong, refused = [], [], []
+    shapes = [text("t3", 0, top + 11, words)]
+    top += 17
+    for column, (value, verdicts) in enumerate(values):
+        x = column * CELL
+        if "wrong" in verdicts:
+            wrong.append((x + 2.0, top + 2.0, CELL - 4.0, 14.0))
+        if "right" in verdicts:
+            right.append((x + 2.0, top + 14.0, CELL - 4.0, 3.0))
+        if verdicts == {"refused"}:
+            refused.append((x + CELL / 2, top + 10.0))
+        if column % 2 == 0 or len(values) <= 12 or _is_edge(values, column):
+            shapes.append(text("t3 c", x + CELL / 2, top + (29 if column % 2 == 0 else 39), f"{value:g}"))
+    shapes += [
+        path(css, d)
+        for css, d in (("fg", bars(right)), ("fr", bars(wrong)), ("sr nf", crosses(refused))) if d
+    ]  # fmt: skip
+    for column in range(1, len(values)):
+        if values[column - 1][1] != values[column][1]:
+            shapes.append(path("ax", f"M{column * CELL} {top}v20"))
+    return shapes
+
+
+def _is_edge(values: list[tuple[float, frozenset[str]]], column: int) -> bool:
+    near = values[max(0, column - 1) : column + 2]
+    return any(verdicts != values[column][1] for _, verdicts in near)
+
+
+def _list(values: list[tuple[float, frozenset[str]]], verdict: str) -> str:
+    found = [f"{value:g}" for value, verdicts in values if verdict in verdicts]
+    return ", ".join(found[:12]) + (" and more" if len(found) > 12 else "") if found else "none"
