@@ -69,11 +69,9 @@ def _facts(cause: Cause) -> list[tuple[str, str]]:
             border = condition.borders[0]
             found.append(("Border", f"right: `{border['right']}`; wrong: `{border['wrong']}`"))
     if explains:
-        found.append((
-            "Explains",
-            f"{explains['tests']} of {explains['of']} failing tests; of {explains['calls']:,} other calls "
-            f"{explains['predicted_wrong']:,} were predicted wrong and {explains['were_wrong']:,} were",
-        ))  # fmt: skip
+        others = f"of {explains['calls']:,} other calls {explains['predicted_wrong']:,} were predicted wrong"
+        tests = f"{explains['tests']} of {explains['of']} failing tests"
+        found.append(("Explains", f"{tests}; {others} and {explains['were_wrong']:,} were"))
     found.append(("Wrong values", cause.wrong_values or ""))
     found.append(("Only after", "; ".join(f"`{call}`" for call in cause.needs_before[:3])))
     found.append(("Proof", _proof(cause)))
@@ -112,7 +110,9 @@ def strips(frame: Frame, cause: Cause, number: int) -> Picture | None:
     widest = max(len(values) for values in tried.values())
     for row, (feature, values) in enumerate(tried.items()):
         shapes += _strip(frame.line(terms[feature].get("words") or feature, 60), values, row * ROW)
-    words = "; ".join(f"{feature}: wrong at {_list(v, 'wrong')}, right at {_list(v, 'right')}" for feature, v in tried.items())
+    words = "; ".join(
+        f"{feature}: wrong at {_list(v, 'wrong')}, right at {_list(v, 'right')}" for feature, v in tried.items()
+    )
     caption = (
         Piece("What was tried.", "strong"),
         Piece(" A filled bar is a wrong result, a thin line a right one, a cross a refused call; both in one place: it depends on something else, too."),

@@ -24,8 +24,8 @@ from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.words import BASELINE, RUN_NAMES
 
 if TYPE_CHECKING:
-    from debug_spyre.page.log import LogView
     from debug_spyre.examine.dossier import Dossier
+    from debug_spyre.page.log import LogView
     from debug_spyre.page.page_context import Material, Tail
     from debug_spyre.page.sessions import Listed
 
