@@ -202,7 +202,7 @@ def test_normalising_twice_changes_nothing():
 
 
 def test_signatures_are_versioned():
-    assert signature(mismatch("a.py::t")).startswith("v1|mismatch|")
+    assert signature(mismatch("a.py::t")).startswith("v2|mismatch|")
 
 
 # trend and words

@@ -12,10 +12,11 @@ _LONGEST = 220
 _FIELD = re.compile(r'"(\w+)"\s*:\s*"([^"]{0,300})"')
 
 
-def why(members: Sequence[Failure], folded: Sequence[str]) -> str:
-    """One sentence: what the members share, then what was folded under them."""
-    first = members[0]
-    text = _shared(members, first)
+def why(members: Sequence[Failure], folded: Sequence[str], *, first: str | None = None) -> str:
+    """One sentence: what the members share, which failed first, then what was folded under them."""
+    text = _shared(members, members[0])
+    if first:
+        text += f"; {first.rsplit('::', 1)[-1]} failed first, the others may only follow from it"
     if folded:
         text += f"; {len(folded)} later device errors are folded under it"
     return text

@@ -9,7 +9,7 @@ from debug_spyre.triage.lines import without_engine
 from debug_spyre.vocabulary.evidence import Kind
 
 _ENGINE_DIED = re.compile(
-    r"Engine core (?:initialization failed|died)|EngineDeadError|EngineCore (?:encountered|failed)|Worker\w* (?:proc\w* )?(?:died|failed)"
+    r"Server (?:process )?exited|[Ss]erver failed to start|Engine core (?:initialization failed|died)|EngineDeadError|EngineCore (?:encountered|failed)|Worker\w* (?:proc\w* )?(?:died|failed)"
 )
 _ERROR_LINE = re.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Unsupported|Warning|Interrupt): ")
 

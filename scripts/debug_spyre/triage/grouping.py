@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from debug_spyre.triage.cluster_reason import why
+from debug_spyre.triage.cut_texts import is_cut, join_cut
 from debug_spyre.triage.nodeids import base_and_parameters
 from debug_spyre.triage.probe import choose_probe
 from debug_spyre.triage.separators import separators
@@ -19,6 +20,7 @@ from debug_spyre.vocabulary.evidence import Cluster, Evidence, Failure, Kind, Ou
 
 _SIZES = (" >= ", " <= ", " multiple of ", " = 1;")
 _FIRST_TAGS = frozenset({"device-error"})
+_OF_THE_PROCESS = frozenset({"runtime", "ras", "device-memory"})
 _FOLLOWS = frozenset({"card-busy", "device-error"})
 
 
@@ -33,7 +35,12 @@ def group(evidence: Evidence, *, names: Mapping[str, Sequence[str]] | None = Non
         _cluster(key, members, folded.get(key, ()), evidence, names or {}) for key, members in by_signature.items()
     ]
     every = sum(len(c.nodeids) for c in found)
-    found.sort(key=lambda c: (_rank(c, every), -len(c.nodeids), c.signature))
+    place = _places(evidence)
+
+    def first(cluster: Cluster) -> int:
+        return min((place.get(n, len(place)) for n in cluster.nodeids), default=len(place))
+
+    found.sort(key=lambda c: (_rank(c, every), -len(c.nodeids), first(c), c.signature))
     named = _with_own_slugs(_with_hidden(found, evidence))
     return tuple(replace(c, id=f"c{place}") for place, c in enumerate(named, start=1))
 
@@ -50,7 +57,7 @@ def _by_signature(evidence: Evidence) -> dict[str, list[Failure]]:
     for plain, keys in patterns.items():
         if len(keys) == 1 and plain in found:
             found[next(iter(keys))] += found.pop(plain)
-    return found
+    return join_cut(found)
 
 
 def _with_own_slugs(clusters: list[Cluster]) -> list[Cluster]:
@@ -77,7 +84,7 @@ def _one_each(failures: Iterable[Failure]) -> list[Failure]:
 
 def _fold(evidence: Evidence, by_signature: dict[str, list[Failure]]) -> dict[str, list[Failure]]:
     """After a crash or a device error the device errors that follow are its consequences."""
-    place = {t.nodeid: n for n, t in enumerate(evidence.tests)} if _tells_order(evidence) else {}
+    place = _places(evidence)
 
     def when(failure: Failure) -> tuple[str, int, int]:
         return (failure.source or "", place.get(failure.nodeid or "", -1), failure.line or 0)
@@ -94,6 +101,11 @@ def _fold(evidence: Evidence, by_signature: dict[str, list[Failure]]) -> dict[st
             into[key] += members
             del by_signature[other]
     return into
+
+
+def _places(evidence: Evidence) -> dict[str, int]:
+    """Where in the run each test stands, where that is told."""
+    return {t.nodeid: n for n, t in enumerate(evidence.tests)} if _tells_order(evidence) else {}
 
 
 def _tells_order(evidence: Evidence) -> bool:
@@ -115,27 +127,39 @@ def _is_left_behind(failure: Failure) -> bool:
 def _cluster(
     key: str, members: list[Failure], folded: Iterable[Failure], evidence: Evidence, names: Mapping[str, Sequence[str]]
 ) -> Cluster:
-    members = sorted(members, key=lambda f: f.nodeid or "")
-    own = [f.nodeid for f in members if f.nodeid is not None]
+    members = sorted(members, key=lambda f: (is_cut(f), f.nodeid or ""))
+    own = sorted(f.nodeid for f in members if f.nodeid is not None)
     consequences = sorted(f.nodeid for f in folded if f.nodeid is not None)
     stage = _stage(members)
     grade = Counter(f.severity for f in members if f.severity).most_common(1)
+    first = _first_in_time(own, members, evidence)
     told_apart = separators(own, evidence.tests, names)
     stage, because = _refined(stage, _reason(members), members, told_apart, evidence)
     return Cluster(
         id="",
         slug=slug(members),
         nodeids=(*own, *consequences),
-        kind=members[0].kind,
+        kind=_kind(members),
         stage=stage,
         signature=key,
-        why=why(members, consequences),
-        probe=choose_probe(own, evidence.tests),
+        why=why(members, consequences, first=first),
+        probe=first or choose_probe(own, evidence.tests),
         separators=told_apart,
         folded=tuple(consequences),
         severity=grade[0][0] if grade else None,
         reason=because,
     )
+
+
+def _kind(members: Sequence[Failure]) -> Kind:
+    counted = Counter(f.kind for f in members if not is_cut(f))
+    return counted.most_common(1)[0][0] if counted else members[0].kind
+
+
+def _first_in_time(own: Sequence[str], members: Sequence[Failure], evidence: Evidence) -> str | None:
+    """The test that failed first, where what failed is the process's own state: the others may only follow from it."""
+    place = _places(evidence) if len(own) > 1 and all(f.rule in _OF_THE_PROCESS for f in members) else {}
+    return min((n for n in own if n in place), key=place.__getitem__, default=None)
 
 
 def _reason(members: Sequence[Failure]) -> str | None:

@@ -68,6 +68,9 @@ def judge(block: Block, *, source: str | None, kind: Kind | None = None, rules: 
     grade, why = (None, None)
     if kind is Kind.MISMATCH:
         grade, why = severity(found, text, unwritten=block.unwritten)
+        why = _with_critical(why, block)
+    if inner_class is None and (root := engine_root(text, block.captured)):
+        inner_class = root.partition(": ")[0]
     stage = verdict.stage or (_mismatch_stage(grade, block, text, found) if kind is Kind.MISMATCH else None)
     tags = list(verdict.rule.tags if verdict.rule else ())
     if grade is Severity.SPECIAL:
@@ -99,6 +102,12 @@ def judge(block: Block, *, source: str | None, kind: Kind | None = None, rules: 
         key=(problem_block(inner_text or text) or verdict.key or "")[:500] or None,
         cause=(cause or "")[:1500] or None,
     )
+
+
+def _with_critical(why: str | None, block: Block) -> str | None:
+    """What the log said as CRITICAL before the values differed."""
+    critical = critical_text(block.captured)
+    return f"{why or 'values differ'}; before it, CRITICAL: {critical[:300]}" if critical else why
 
 
 def backend_frame(frames: Sequence[Frame]) -> str | None:
@@ -174,6 +183,7 @@ def classify(
     places["frame"] = "\n".join(str(f) for f in block.frames[-6:])
     places["outside"] = error if block.frames and not _is_test(block.frames[-1].file) else ""
     places["mock"] = block.mocked or ""
+    places["source"] = "\n".join([error, *block.context])
     found = _first(places, kind, rules)
     critical = critical_text(block.captured) if found is None and kind is not Kind.MISMATCH else None
     if critical:  # an empty message, and a log line before it that says what happened
@@ -220,6 +230,9 @@ _COMPILED = re.compile(
     r"compiled spyre|compilation_STOCK|STOCK_TORCH_COMPILE|[\[_-]compiled?\b|[\[_-]inductor\b|torch\.compile\(|compiled?=True|run_eager=False"
 )
 _EAGER = re.compile(r"eager spyre|compilation_NONE|[\[_-]eager\b|run_compile=False|compiled?=False")
+_GRAPH_COUNT = re.compile(
+    r"_dynamo\b|counters\[|unique_graphs|frame_count|op_count|graph_count|recompil|CompileCounter"
+)
 _LAYOUT_WORDS = re.compile(
     r"seqs|paged?_|batch_|mixed\(|slice|offset|stride|view|expand|permut|transpos|narrow|unfold|roll|as_strided|chunk|split|page",
     re.IGNORECASE,
@@ -241,6 +254,9 @@ def _mismatch_stage(grade: Severity | None, block: Block, text: str, found: numb
     if grade in {Severity.SPECIAL, Severity.ACCUMULATION}:
         return Stage.NUMERICS
     name = block.nodeid or block.title
+    if found.is_python_number:
+        of_dynamo = any(_GRAPH_COUNT.search(line) for line in block.context)
+        return Stage.DYNAMO if of_dynamo else Stage.CODEGEN  # exact values that differ are no rounding
     if grade is Severity.STRUCTURAL:
         if "Scalars are not equal" in text:
             return Stage.CODEGEN

@@ -21,6 +21,7 @@ _INDEX = re.compile(r"difference: \S+ at index (\(.*?\)|\d+)")
 _SCALAR = re.compile(r"Expected (\S+) but got (\S+?)\.?$")
 _FIRST = re.compile(r"first mismatched element is at index (\(.*?\)|\d+)")
 _ALLOWED = re.compile(rf"up to {_NUMBER} allowed")
+_WHOLE = re.compile(r"-?\d{1,9}")
 _ENTRANCE = ("ifference", "ismatched elements", "Expected ", "mismatched element")
 
 TEXTS = (
@@ -54,6 +55,11 @@ class Mismatch:
     def is_empty(self) -> bool:
         """It says nothing in numbers."""
         return self.mismatched is None and self.max_abs is None and self.max_rel is None and self.got is None
+
+    @property
+    def is_python_number(self) -> bool:
+        """Two whole numbers were compared, such as a count: nothing in the text says that a tensor was read."""
+        return bool(self.got and self.expected and _WHOLE.fullmatch(self.got) and _WHOLE.fullmatch(self.expected))
 
     @property
     def is_unwritten(self) -> bool:

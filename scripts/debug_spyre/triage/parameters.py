@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from debug_spyre.triage.name_families import values_in_name
 from debug_spyre.triage.nodeids import base_and_parameters
 
 Value = str | float
@@ -31,10 +32,10 @@ def components(parameters: str) -> list[str]:
 
 def features(nodeid: str, names: Sequence[str] = ()) -> dict[str, Value]:
     """Named values of one test; a parameter without a name is called by its place in the id."""
-    parameters = base_and_parameters(nodeid)[1]
+    base, parameters = base_and_parameters(nodeid)
+    found: dict[str, Value] = values_in_name(base)
     if parameters is None:
-        return {}
-    found: dict[str, Value] = {}
+        return found
     parts = components(parameters)
     for place, part in enumerate(parts):
         named = place < len(names) <= len(parts)

@@ -16,11 +16,12 @@ class Rule:
     """One rule.
 
     `where`: error, captured, any (both), class (innermost class), frame (innermost frames), outside (error, where the
-    innermost frame is not a test's), mock (a source line that replaces parts of the device).
+    innermost frame is not a test's), mock (a source line that replaces parts of the device),
+    source (error and the test's own lines). `stage` None: the text can't tell it.
     """
 
     id: str
-    stage: Stage
+    stage: Stage | None
     reason: str
     example: str
     pattern: re.Pattern[str]  # its first named group tells two causes of the rule apart
@@ -31,7 +32,7 @@ class Rule:
 
 def make_rule(
     id: str,
-    stage: Stage,
+    stage: Stage | None,
     reason: str,
     example: str,
     pattern: str | None = None,

@@ -53,6 +53,22 @@ DISPATCH_RULES = (
         r"Spyre backend does not support dtype (?P<key>\S+)|has no Spyre device representation|does not support type conversion yet|Unsupported (?:CPU|Spyre) tensor dtype for DMA|can't be cast to the desired output type|does not support complex fill",
     ),
     make_rule(
+        "written-twice",
+        Stage.DISPATCH,
+        "an op writes into an expanded view, several of whose elements are one place in memory: clone() the tensor first",
+        "RuntimeError: unsupported operation: more than one element of the written-to tensor refers to a single memory location",
+        r"more than one element of the written-to tensor",
+    ),
+    make_rule(
+        "retile",
+        LAYOUT,
+        "a compiled graph assumes another device layout than the eager result has, which is re-tiled through the host: values are right,"
+        " time is lost; make the tensor inside the compiled function, or restickify it once",
+        "RetileWarning: re-tiling a torch.Size([4, 64]) torch.float16 eager result whose device layout is not the one a compiled graph assumes",
+        r"RetileWarning|re-tiling a .{1,200}? eager result",
+        kinds=ANY_KIND,
+    ),
+    make_rule(
         "not-contiguous",
         Stage.DISPATCH,
         "the device allocator takes contiguous memory only",
@@ -108,6 +124,7 @@ LAYOUT_RULES = tuple(
         ("element-arrangement", "inputs of one op have different element arrangements", "All inputs to an op must have same element arrangement", None),
         ("views", "a view is not supported here", "views not supported for spyre.layernormnorm", r"(?P<key>views not supported for|FallbackKernel must be followed by MultiOutput)"),
         ("invariant", "the graph breaks an invariant after a pass", "GraphLowering validation failed: INV-3:", r"(?P<key>GraphLowering validation failed: INV-\d+|invariant violations? detected)"),
+        ("storage-size", "a storage has another item size than its tensor: a wrong dtype reached the layout; look at what sets dtype or itemsize before setStorage", "setStorage: sizes [1, 1, 855], strides [855, 855, 1], storage offset 0, and itemsize 8 requiring a storage size of 6840 are out of bounds for storage of size 3456", r"setStorage: sizes [^\n]{0,300}(?P<key>itemsize \d+)[^\n]{0,80}out of bounds for storage"),
         ("tensor-layout", "a device tensor has no or a wrong layout", "Error: Device tensor does not have SpyreTensorLayout", r"(?P<key>does not have SpyreTensorLayout|Invalid device sizes and stride map|Invalid tiling for dimension|re-tiling a)"),
     )
 )  # fmt: skip
@@ -132,12 +149,13 @@ CODEGEN_RULES = tuple(
     for name, reason, example, pattern, where in (
         ("dt-exception", "the backend compiler gave up; its own text stands in the captured stderr", "DtException: Illegal ddl, file x.cpp line 12", r"DtException:? (?P<key>(?!what)[^\n]{3,300})", "any"),
         ("work-division", "the work can't be divided over the cores", "Cannot satisfy hardware memory span limit (256MB)", r"(?P<key>Cannot satisfy hardware memory span|No valid split for variable|symbolic stick dim|symbolic dim\(s\)|work_division_hint|mark_dynamic\(min|No valid granularity)", "error"),
+        ("span-limit", "a core's part of a tensor is larger than the hardware's span: no split of the work makes it smaller; split or reshape the tensor, or shard its largest dimension", "buf0: per-core tensor span 960.000 MB (shape=[1, 262144]) exceeds hardware limit of 256.000 MB", r"(?P<key>per-core tensor span) [\d.]+ \w?B[^\n]{0,400}exceeds hardware limit", "error"),
         ("tiling", "coarse tiling failed", "coarse_tile: loop bound", r"(?P<key>coarse_tile|Loop group .{0,60} is not contiguous|appears in both group|Named dim '[^']*' used)", "error"),
         ("memory-plan", "intermediates don't fit the planned memory", "HBM intermediate pool peak usage (1) exceeds segment size", r"(?P<key>intermediate pool peak usage|exceeds segment size|scratchpad|LX logout)", "any"),
         ("type-conversion", "no conversion between these types in a kernel", "type conversion from torch.int64 to torch.float16", r"(?P<key>type conversion from \S+ to \S+)", "error"),
         ("op-dtype", "the kernel writer has no form of this op for the data format", "rsqrt on DataFormats.IEEE_FP32", r"(?P<key>\w+ on DataFormats\.\w+)", "error"),
         ("missing-op", "the kernel writer has no form of this op", "'SpyreOpFuncs' has no attribute 'erf'", r"SpyreOpFuncs' (?:object )?has no attribute '(?P<key>\w+)'", "error"),
-        ("unimplemented", "an op was compiled to a run-time error: a gap of the compiler that shows when run", "Invoked sdsc_fused_0 which contains unimplemented operation aten.erf", r"unimplemented operation (?P<key>\S+)|Compiling unimplemented (?P<op>\S+)", "any"),
+        ("unimplemented", "an op was compiled to a run-time error: a gap of the compiler that shows when run", "Invoked sdsc_fused_0 which contains unimplemented operation aten.erf", r"unimplemented operation (?P<key>\S+)|Compiling unimplemented (?P<op>\S+)|UnimplementedOp\b[^\n]{0,20}?(?P<name>aten[.:]+[\w.]+|\w+)?", "any"),
         ("kernel", "the kernel writer met something it can't write", "sdsc_spec is malformed", r"(?P<key>sdsc_spec is malformed|sub-byte dataformat|cannot be statically unrolled|Symbolic loop counts are not yet|unexpected argument \S+ to|store value of unexpected type|invalid \w+ arguments|reduction operands:|OpSpec->KTIR)", "error"),
         ("backend-text", "the backend compiler gave up", "L3_ADDEARIMM overflow", r"(?P<key>Error in codegen|Illegal ddl|L3_ADDEARIMM overflow|Unknown primary dimension kind|Missing producer|Exceeded max iterations)", "any"),
         ("backend-abort", "the backend compiler process died", "Command '['dxp_standalone', '-d', '/tmp/x']' died with <Signals.SIGABRT: 6>.", r"'dxp\w*'[^\n]{0,300}(?P<key>died with <Signals\.\w+|returned non-zero exit status \d+)", "error"),

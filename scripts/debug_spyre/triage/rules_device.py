@@ -72,6 +72,13 @@ LATE_RULES = (
         kinds=(Kind.CRASH,),
     ),
     make_rule(
+        "server-exited",
+        None,
+        "a server process that the test started has ended; its own output, which says why, is not in this text: read the server's log",
+        "RuntimeError: Server exited unexpectedly.",
+        r"Server (?:process )?exited|[Ss]erver failed to start",
+    ),
+    make_rule(
         "engine-core",
         RUN,
         "a vLLM engine process died; its own text stands above",

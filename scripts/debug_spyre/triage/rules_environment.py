@@ -70,6 +70,13 @@ ENVIRONMENT_RULES = (
         r"Failed to load the backend extension: (?P<key>\w+)",
     ),
     make_rule(
+        "python-too-old",
+        ENV,
+        "torch_spyre's fallbacks need Python 3.12 (warnings.warn with skip_file_prefixes): run the tests with Python 3.12 or later",
+        "TypeError: warn() got an unexpected keyword argument 'skip_file_prefixes'",
+        r"unexpected keyword argument '(?P<key>skip_file_prefixes)'|'(?P<name>skip_file_prefixes)' is an invalid keyword",
+    ),
+    make_rule(
         "network",
         ENV,
         "a download or a service was not reachable",
@@ -121,6 +128,14 @@ TEST_RULES = (
         where="any",
         kinds=ANY_KIND,
         tags=("strict-xpass",),
+    ),
+    make_rule(
+        "check-missing",
+        Stage.DISPATCH,
+        "an op takes tensors of two devices without the error that the test expects: the dispatcher's check is not reached",
+        'AssertionError: RuntimeError not raised\nwith self.assertRaisesRegex(RuntimeError, "Expected all tensors to be on the same device"):',
+        r"(?:DID NOT RAISE|not raised)[\s\S]{0,3000}(?:raises|assertRaises\w*)\([^\n]{0,200}same device",
+        where="source",
     ),
     make_rule(
         "did-not-raise",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from debug_spyre.triage.name_families import family
 from debug_spyre.triage.nodeids import base_and_parameters
 from debug_spyre.triage.parameters import Value, features
 from debug_spyre.vocabulary.evidence import Outcome, Separator, TestRecord
@@ -20,8 +21,8 @@ def separators(
     failing: Sequence[str], tests: Sequence[TestRecord], names: Mapping[str, Sequence[str]] | None = None
 ) -> tuple[Separator, ...]:
     """At most six separators, the plainest first."""
-    functions = {base_and_parameters(n)[0] for n in failing}
-    passing = [t.nodeid for t in tests if t.outcome is Outcome.PASSED and base_and_parameters(t.nodeid)[0] in functions]
+    families = {family(base_and_parameters(n)[0]) for n in failing}
+    passing = [t.nodeid for t in tests if t.outcome is Outcome.PASSED and _family(t.nodeid) in families]
     if not failing or not passing or len(failing) + len(passing) < 3:
         return ()
     known = names or {}
@@ -38,6 +39,10 @@ def separators(
             text = f"all {len(here)} failing have {name} {told}; 0 of {len(there)} passing do"
             found.append(Separator(name, _values(here), _values(there), text))
     return tuple(found[:MOST])
+
+
+def _family(nodeid: str) -> str:
+    return family(base_and_parameters(nodeid)[0])
 
 
 def _tell(bad: list[Value], good: list[Value]) -> str | None:

@@ -23,13 +23,18 @@ def severity(found: Mismatch, text: str, *, unwritten: bool) -> tuple[Severity |
     if found.is_empty:
         return None, None
     share = _share(found)
+    if found.is_python_number:
+        return (
+            Severity.INCONCLUSIVE,
+            f"a Python number differs: expected {found.expected}, got {found.got}; no tensor was compared",
+        )
     if _is_special(found):
         return Severity.SPECIAL, f"{share}NaN or infinity on one side only"
     if found.max_abs is None:
         return Severity.INCONCLUSIVE, f"{share}no difference given"
     size = f"{share}largest difference {found.max_abs:g}"
     if found.max_rel == 1.0 and found.max_abs > 0 and _exceeds(found):
-        return Severity.STRUCTURAL, f"{size}, relative difference exactly 1: zeros stand where the result should be"
+        return Severity.STRUCTURAL, f"{size}, relative difference exactly 1: not rounding"
     if found.max_rel is not None and found.max_rel <= SMALL_RELATIVE:
         return Severity.ACCUMULATION, f"{size}, relative difference {found.max_rel:g}: rounding"
     if found.max_abs > LARGE:
@@ -46,8 +51,6 @@ def _by_share(found: Mismatch, size: str) -> tuple[Severity, str]:
             return Severity.STRUCTURAL, f"{size}, relative difference {found.max_rel:g}: not rounding"
         return Severity.INCONCLUSIVE, f"{size}: the numbers allow both"
     over = found.max_abs / found.allowed if found.allowed and found.max_abs is not None else None
-    if ratio < SOME:
-        return Severity.ACCUMULATION, f"{size}: few elements, small differences"
     if over is not None and over < 4:
         return Severity.ACCUMULATION, f"{size}, {over:.1f} times what is allowed"
     if ratio >= NEARLY_ALL and (over is None or over >= 10):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 
+from debug_spyre.triage.name_families import family
 from debug_spyre.triage.nodeids import base_and_parameters
 from debug_spyre.triage.severity import special_class
 from debug_spyre.vocabulary.evidence import Failure, Kind, Severity
 
-VERSION = "v1"
+VERSION = "v2"
 _HEX = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{12,}\b")
 _PATH = re.compile(r"(?:/[\w.@+-]+){2,}/?")
 _NUMBERED = re.compile(
@@ -21,6 +22,7 @@ _NUMBER = re.compile(r"[-+]?\b\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\b")
 _BRACKETS = re.compile(r"[\[(][^\[\]()]{0,400}[\])]")
 _BLANK = re.compile(r"\s+")
 FEW = 0.02
+_SHORT_NAME = 6
 STRONG = frozenset({"card-busy", "ras", "device-open", "dma-map", "fallback-as-error", "strict-xpass"})
 
 
@@ -38,7 +40,8 @@ def normalise(text: str) -> str:
 
 def signature(failure: Failure) -> str:
     """One line that is equal for failures of one cause, as far as the text tells."""
-    parts = [VERSION, failure.kind.value]
+    raised = failure.kind in {Kind.COMPILE, Kind.EXCEPTION}  # one text is one cause, whatever frames stand above it
+    parts = [VERSION, "raised" if raised else failure.kind.value]
     if failure.rule in STRONG:
         parts += [
             failure.rule or "",
@@ -53,7 +56,11 @@ def signature(failure: Failure) -> str:
         parts += [failure.error_class or "", where, failure.rule or "", normalise(failure.key or failure.cause or "")]
     else:
         name = (failure.inner_class or failure.error_class or "").rsplit(".", 1)[-1]
-        parts += [name, failure.rule or "", normalise(failure.key or failure.cause or failure.message or "")]
+        parts += [
+            name,
+            failure.rule or "",
+            normalise(_nameless(failure, failure.key or failure.cause or failure.message or "")),
+        ]
     if failure.pattern:
         parts.append(normalise(failure.pattern))
     return "|".join(parts)
@@ -63,20 +70,26 @@ def _of_mismatch(failure: Failure) -> list[str]:
     ratio = failure.mismatched / failure.total if failure.mismatched is not None and failure.total else None
     if failure.severity is Severity.SPECIAL:
         special = special_class(failure.max_abs, ratio)
-        where = file_and_class(failure.nodeid) if special == "saturates" else function(failure.nodeid)
+        where = file_and_class(failure.nodeid) if special == "saturates" else family(function(failure.nodeid))
         return ["special", special, where]
     if "unwritten-memory" in failure.tags:
         return ["structural", "unwritten", file_and_class(failure.nodeid)]
     if failure.rule:
-        return [failure.rule, function(failure.nodeid)]
+        return [failure.rule, family(function(failure.nodeid))]
     shape = ""
     if failure.severity is Severity.STRUCTURAL and failure.max_rel == 1.0 and failure.max_abs != 1.0:
         shape = "zeros"  # for true and false, one for zero is as likely
     elif failure.severity is Severity.STRUCTURAL and ratio is not None and ratio < FEW:
         shape = "few"  # a column or a row is another defect than a wrong result
     if failure.severity is None:
-        shape = normalise(failure.cause or "")[:80]
-    return [failure.severity.value if failure.severity else "", shape, function(failure.nodeid)]
+        shape = normalise(_nameless(failure, failure.cause or ""))[:80]
+    return [failure.severity.value if failure.severity else "", shape, family(function(failure.nodeid))]
+
+
+def _nameless(failure: Failure, text: str) -> str:
+    """A text without the test's own name: it tells no cause."""
+    name = function(failure.nodeid).rsplit("::", 1)[-1]
+    return text.replace(name, "the test") if len(name) > _SHORT_NAME else text
 
 
 def function(nodeid: str | None) -> str:

@@ -53,8 +53,6 @@ def _what(failure: Failure) -> str:
     if failure.kind is Kind.MISMATCH:
         if "unwritten-memory" in failure.tags:
             return "unwritten memory"
-        if failure.severity is Severity.STRUCTURAL and failure.max_rel == 1.0:
-            return "all-zero"
         return _GRADES.get(failure.severity, "mismatch") if failure.severity else "mismatch"
     if failure.rule == "fallback-as-error":
         return f"falls back {failure.key or ''}".replace("aten.", "").replace(".default", "")

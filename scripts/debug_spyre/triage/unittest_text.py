@@ -78,6 +78,7 @@ class UnittestText:
             phase = "setup" if match[1].startswith("setUp") else "teardown"
         elif "_FailedTest" in text or "ModuleImportFailure" in text:
             name, phase = match[1] if match else name, "collect"
+        name = next((n for n in (name.partition(".")[2],) if n in session.progress.outcomes), name)  # as absl names it
         self.block = Block(title=name, phase=phase, number=number, nodeid=name)
         self._heads = []
         session.blocks.append(self.block)

@@ -187,7 +187,7 @@ class Cluster:
     nodeids: tuple[str, ...]
     kind: Kind
     stage: Stage | None
-    signature: str  # normalised, versioned: "v1|mismatch|..."
+    signature: str  # normalised, versioned: "v2|mismatch|..."
     why: str  # in words
     probe: str | None
     separators: tuple[Separator, ...] = ()
