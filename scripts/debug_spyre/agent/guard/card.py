@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from debug_spyre.agent.guard import paths, tables
-from debug_spyre.agent.guard.fast_json import parse_json
-from debug_spyre.agent.guard.files import SCRIPT
-from debug_spyre.agent.guard.finding import LOOKS, NOTHING, Finding, Judge, ask, deny, strongest
+from debug_spyre.agent.guard.files import SCRIPT, saved_script
+from debug_spyre.agent.guard.finding import EXPERIMENT, LOOKS, NOTHING, Finding, Judge, ask, deny, strongest
 from debug_spyre.agent.guard.person import judge_pip, judge_uv
 from debug_spyre.agent.guard.selection import RUNS_NOTHING, clean, judge_parallel, judge_selection
 from debug_spyre.agent.guard.shell import Command
@@ -17,11 +16,13 @@ KEPT_NAMES = ("site-packages", ".venv", "pyproject.toml", "uv.lock", "journal.js
 
 def judge_pytest(arguments: list[str], command: Command, judge: Judge) -> Finding:
     """Pytest in a place that is made for Spyre."""
+    bad = judge_selection(arguments)
+    if judge.locked:
+        return bad if bad.stops else EXPERIMENT
     if not judge.place.is_spyre_place():
         return NOTHING
     if any(word in RUNS_NOTHING for word in arguments):
         return judge_parallel(arguments)
-    bad = judge_selection(arguments)
     session, overrides = judge.place.has_open_session(), _environment(command)
     verb = "run" if session or overrides else "triage"
     line = join([NAME, verb, *(_run_name(command) if session else []), *overrides, *clean(arguments)])
@@ -63,7 +64,10 @@ def judge_python(words: list[str], command: Command, judge: Judge) -> Finding:
     if kind == "looks":
         return LOOKS
     text = value if kind == "-c" else judge.place.read(value) if kind == "script" else judge.fed_to(command)
-    return judge_program(text, value if kind == "script" else "this program", words, command, judge)
+    found = judge_program(text, value if kind == "script" else "this program", words, command, judge)
+    if judge.locked:
+        return saved_script(value, judge.place, found) if kind == "script" else NOTHING if found.card else found
+    return found
 
 
 def python_target(words: list[str]) -> tuple[str, str, list[str]]:
@@ -194,19 +198,20 @@ def judge_task(name: str, rest: list[str], command: Command, judge: Judge) -> Fi
         return NOTHING
     folder = next((rest[at + 1] for at, word in enumerate(rest[:-1]) if word in ("-C", "--directory", "--prefix")), ".")
     files = [rest[at + 1] for at, word in enumerate(rest[:-1]) if word in ("-f", "--file", "--justfile", "-c")]
-    texts = [(path, judge.place.read(paths.join(folder, path))) for path in files or tables.PASSING[name]]
-    tasks = [w for at, w in enumerate(rest) if not w.startswith("-") and "=" not in w and w not in (folder, *files)]
+    tasks = [w for w in rest if not w.startswith("-") and "=" not in w and w not in (folder, *files)]
     if name == "hatch" and tasks[:1] == ["test"]:
         return _as_task(name, rest, judge_pytest([], command, judge))
-    tasks = [task for task in tasks if task not in tables.TASK_VERBS] or (
-        ["test"] if tasks and name in ("npm", "pnpm", "yarn") else []
-    )
-    for path, text in texts:
-        lines = _task_lines(name, path, text or "", tasks)
+    named = [task for task in tasks if task not in tables.TASK_VERBS]
+    tasks = named or (["test"] if tasks and name in ("npm", "pnpm", "yarn", "bun") else [])
+    for path in files or tables.PASSING[name]:
+        text = judge.place.read(paths.join(folder, path)) or ""
+        if path == "package.json":
+            text = text.replace("{", "{\n").replace(', "', ',\n"').replace("}", "\n}")
+        lines = _lines_with_commands(name, path, text) if name in tables.WHOLE_FILE else task_lines(text, tasks)
         found = strongest([judge.shell(line) for line in lines])
         if found.stops:
             return _as_task(name, rest, found)
-        if text and reaches_card("\n".join(lines)):
+        if reaches_card("\n".join(lines)):
             return outside_the_lock([name, *rest], command, f"{path} uses the card")
     return NOTHING
 
@@ -215,87 +220,62 @@ def _as_task(name: str, rest: list[str], found: Finding) -> Finding:
     return Finding(found.verdict, found.rule, f"{join([name, *rest])} would run this: {found.reason}", card=found.card)
 
 
-def _task_lines(name: str, path: str, text: str, tasks: list[str]) -> list[str]:
-    """The lines of shell that these tasks run; of runners that hide them, every line with a command in it."""
-    if path == "package.json":
-        return _npm_scripts(text, tasks)
-    if name in tables.WHOLE_FILE or path.endswith((".toml", ".yml", ".yaml", ".cfg")):
-        return _hidden_lines(name, path, text)
-    variables, rules, first = _rules(text)
-    lines: list[str] = []
-    todo, seen = list(tasks) or first, set[str]()
+def task_lines(text: str, tasks: list[str]) -> list[str]:
+    """What these tasks run, and the tasks that they need: `task: ...` or `"task": "..."` and the deeper lines below it.
+
+    One reading for Makefiles, justfiles, package.json, TOML and YAML. Without a task the first one of the file.
+    """
+    lines = text.replace("\\\n", " ").splitlines()
+    values = dict(pair for pair in map(_setting, lines) if pair[0])
+    heads = [(number, *_head(line)) for number, line in enumerate(lines)]
+    first = next((name for _, name, _ in heads if name), "")
+    todo, seen, found = list(tasks) or [first], set[str](), list[str]()
     while todo:
         task = todo.pop(0)
-        if task in seen or task not in rules:
-            continue
+        for number, name, rest in heads if task not in seen else ():
+            if name != task and name not in (f"pre{task}", f"post{task}"):
+                continue
+            todo += [word for word in rest.split() if word.isidentifier()]
+            found.append(rest)
+            depth = len(lines[number]) - len(lines[number].lstrip())
+            for line in lines[number + 1 :]:
+                if line.strip() and len(line) - len(line.lstrip()) <= depth:
+                    break
+                found.append(line.strip().lstrip("@-+"))
         seen.add(task)
-        needs, recipe = rules[task]
-        todo += needs
-        for raw in recipe:
-            line = raw.strip().lstrip("@-+")
-            for variable, value in variables.items():
-                line = (
-                    line.replace(f"$({variable})", value)
-                    .replace(f"${{{variable}}}", value)
-                    .replace(f"{{{{{variable}}}}}", value)
-                )
-            lines.append(line.replace("$$", "$"))
-    return lines
+    for key, value in values.items():
+        for mark in (f"$({key})", f"${{{key}}}", f"{{{{{key}}}}}"):
+            found = [line.replace(mark, value) for line in found]
+    return [line.replace("$$", "$") for line in found]
 
 
-def _rules(text: str) -> tuple[dict[str, str], dict[str, tuple[list[str], list[str]]], list[str]]:
-    """(variables, target -> (what it needs, its recipe), [the first target]) of a Makefile or justfile."""
-    variables: dict[str, str] = {}
-    rules: dict[str, tuple[list[str], list[str]]] = {}
-    recipe: list[str] = []
-    for line in text.replace("\\\n", " ").splitlines():
-        if line[:1] in ("\t", " ") and line.strip():
-            recipe.append(line)
-            continue
-        head, colon, needs = line.partition(":")
-        key, equals, value = line.partition("=")
-        if equals and len(key) <= len(head) + 1:
-            variables[key.strip(" :?+")] = value.strip().strip("'\"")
-        elif colon and not line.startswith(("#", ".")):
-            needs, semicolon, inline = needs.partition(";")
-            recipe = [inline] if semicolon else []
-            for target in head.split()[: 1 if "*" in head or "=" in head else None]:
-                rules[target.lstrip("@")] = (needs.split(), recipe)
-    return variables, rules, [next(iter(rules))] if rules else []
+def _setting(line: str) -> tuple[str, str]:
+    """`NAME = value` of a Makefile or justfile."""
+    name, equals, value = line.partition("=")
+    name = name.strip(" :?+")
+    return (name, value.strip().strip("'\"")) if equals and name.isidentifier() else ("", "")
 
 
-def _npm_scripts(text: str, tasks: list[str]) -> list[str]:
-    try:
-        data = parse_json(text)
-    except (ValueError, RecursionError):
-        return []
-    scripts = data.get("scripts") if isinstance(data, dict) else None
-    names = [prefix + task for task in tasks for prefix in ("", "pre", "post")]
-    return [str(scripts[name]) for name in names if name in scripts] if isinstance(scripts, dict) else []
+def _head(line: str) -> tuple[str, str]:
+    """(the task that this line begins, what follows on the line); no task: two empty texts."""
+    bare = line.strip().rstrip(",")
+    at = min((bare.find(mark) for mark in (":", " =") if mark in bare), default=-1)
+    name = bare[: max(at, 0)].strip("\"'@ ").partition(" ")[0]
+    if name.replace("-", "").replace("_", "").isalnum():
+        return name, bare[at + 1 :].lstrip(":=;@ ").strip("[]\"'")
+    return "", ""
 
 
-def _hidden_lines(name: str, path: str, text: str) -> list[str]:
-    """Lines of a file that is no list of recipes, those of its own section where the file belongs to others too."""
-    lines, mine = [], path not in ("pyproject.toml", "setup.cfg")
+def _lines_with_commands(name: str, path: str, text: str) -> list[str]:
+    """Of runners that hide what they run: every line with a command in it, in a shared file those of its own section."""
+    lines, shared = [], path in ("pyproject.toml", "setup.cfg")
+    mine = not shared
     for line in text.splitlines():
-        if line.startswith("["):
-            mine = path not in ("pyproject.toml", "setup.cfg") or name in line
-        if (
-            mine
-            and any(mark in line for mark in ("pytest", "py.test", "vllm", "torchrun", "git ", "pip "))
-            and not line.lstrip().startswith(("#", "deps", "-r"))
-        ):
-            value = line.strip().partition("=")[2] or line.strip().lstrip("- ")
-            for mark in "\"'[](),":
-                value = value.replace(mark, " ")
-            words = value.split()
-            at = next(
-                (
-                    n
-                    for n, word in enumerate(words)
-                    if word in (*tables.TESTERS, "python", "git", "vllm", "torchrun", "uv")
-                ),
-                None,
-            )
-            lines.append(" ".join(words[at:]) if at is not None else "")
+        mine = (name in line or not shared) if line.startswith("[") else mine
+        for mark in "\"'[](),=-":
+            line = line.replace(mark, " " if mark != "-" or line.lstrip().startswith("- ") else mark)
+        words = line.split()
+        at = next((n for n, word in enumerate(words) if word in tables.COMMANDS), None)
+        if mine and at is not None and words[0] not in ("deps", "#"):
+            lines.append(" ".join(words[at:]))
     return lines

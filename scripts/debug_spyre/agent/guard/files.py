@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from debug_spyre.agent.guard import paths, tables
-from debug_spyre.agent.guard.finding import ALLOW, LOOKS, NOTHING, Finding, ask, deny, strongest
+from debug_spyre.agent.guard.finding import ALLOW, EXPERIMENT, LOOKS, NOTHING, Finding, ask, deny, strongest
 from debug_spyre.agent.guard.place import Place
+from debug_spyre.agent.guard.shell_words import quote
 
 CONFIG_STEMS = ("requirements", "constraints", "package", "package-lock", "CMakeLists", "tsconfig", "setup")
 SCRIPT = f"{tables.NAME} save probe.py <<'EOF' ... EOF, then {tables.NAME} exec -- python PATH"
@@ -84,6 +85,26 @@ def written_file(path: str, place: Place, *, from_git: bool = False, append: boo
             return lost_edits(f"git ... > {path}")
         return LOOKS if is_text and not hidden and not paths.kind(real, follow=False) and not append else NOTHING
     return LOOKS if is_text and real.startswith(tables.TEMPORARY) else NOTHING
+
+
+def saved_script(path: str, place: Place, found: Finding) -> Finding:
+    """Under the lock, a script by path: it lies in the session's folder or in the checkout, and destroys nothing."""
+    if found.stops and not found.card:
+        return found
+    is_kept = place.inside(path, place.logs()) or place.inside(path, place.top())
+    if not is_kept and place.has_open_session():
+        told = f"{tables.NAME} save {quote(paths.name(path))} < {quote(path)}"
+        return deny(
+            "G2",
+            f"artifacts live in the session's folder, not in {paths.parent(path)}: {told}, then exec the path that it prints",
+        )
+    text = place.read(path) or ""
+    mark = next((mark for mark in tables.DESTRUCTIVE_CODE if mark in text), "")
+    if mark:
+        return ask("P2", f"{path} holds {mark}; a person confirms it")
+    if path in place.written:
+        return ask("P2", f"{path} is written in the same call; save it first: {tables.NAME} save NAME < FILE")
+    return EXPERIMENT if is_kept and not path.startswith("$") else NOTHING
 
 
 def lost_edits(said: str) -> Finding:

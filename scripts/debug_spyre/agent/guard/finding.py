@@ -30,6 +30,9 @@ NOTHING = Finding(UNKNOWN)
 LOOKS = Finding(HARMLESS)
 
 
+EXPERIMENT = Finding(ALLOW, "P2", "a saved script or a test under the lock")
+
+
 def deny(rule: str, reason: str, *, card: bool = False) -> Finding:
     """Refused, with the way out in the reason."""
     return Finding(DENY, rule, reason, card=card)
@@ -58,12 +61,27 @@ class Judge:
     """What the rooms of the guard ask each other; `judge.py` fills it in."""
 
     def __init__(
-        self, place: Place, *, background: bool = False, depth: int = 0, calls: list[str] | None = None
+        self,
+        place: Place,
+        *,
+        background: bool = False,
+        depth: int = 0,
+        calls: list[str] | None = None,
+        locked: bool = False,
     ) -> None:
         self.place = place
         self.background = background
         self.depth = depth
+        self.locked = locked  # under exec and lock: saved scripts and tests are allowed
         self.calls: list[str] = [] if calls is None else calls  # our calls so far that use the card
+
+    def under_the_lock(self) -> Judge:
+        """The same judge for what exec and lock run."""
+        return self.__class__(self.place, depth=self.depth, locked=True)
+
+    def vouched(self, finding: Finding) -> Finding:
+        """The finding of what something like `uv run` runs: allowed only under the lock."""
+        return finding if self.locked else never_allowed(finding)
 
     def shell(self, text: str, *, background: bool | None = None) -> Finding:
         """A text of shell, one level deeper."""

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from debug_spyre.agent.guard import card, paths, person, tables
-from debug_spyre.agent.guard.files import edits_in_place, judge_edit, judge_writer, kept_file, lost_edits, written_file
+from debug_spyre.agent.guard.files import (
+    edits_in_place,
+    judge_edit,
+    judge_writer,
+    kept_file,
+    lost_edits,
+    saved_script,
+    written_file,
+)
 from debug_spyre.agent.guard.finding import (
     ALLOW,
     LOOKS,
@@ -56,6 +64,7 @@ class CommandJudge(Judge):
             background=self.background if background is None else background,
             depth=self.depth + 1,
             calls=self.calls,
+            locked=self.locked,
         )
         given = {str(number): word for number, word in enumerate(arguments or (), start=1)}
         return deeper.text(text, {"@": " ".join(arguments), **given} if arguments else None)
@@ -129,7 +138,9 @@ class CommandJudge(Judge):
 
     def words(self, words: list[str], command: Command) -> Finding:
         """What these words run, one level deeper."""
-        deeper = CommandJudge(self.place, background=self.background, depth=self.depth + 1, calls=self.calls)
+        deeper = CommandJudge(
+            self.place, background=self.background, depth=self.depth + 1, calls=self.calls, locked=self.locked
+        )
         return deeper._words(words, command)
 
     def _words(self, words: list[str], command: Command) -> Finding:
@@ -286,10 +297,14 @@ class CommandJudge(Judge):
         if at < len(rest) and rest[at].endswith("/activate"):
             return NOTHING
         text = self.fed_to(command) if at >= len(rest) or rest[at] in ("-", "/dev/stdin") else self.place.read(rest[at])
-        return never_allowed(self.shell(text)) if text else NOTHING
+        found = never_allowed(self.shell(text)) if text else NOTHING
+        is_file = at < len(rest) and rest[at] not in ("-", "/dev/stdin")
+        return saved_script(rest[at], self.place, found) if self.locked and is_file else found
 
     def _plain(self, name: str, words: list[str], rest: list[str], command: Command) -> Finding:
         """Everything else: programs that only look, writers into kept files, code in an argument, scripts by path."""
+        if self.locked and "/" in words[0]:
+            return self._by_path(words, command)
         findings = [NOTHING]
         in_place = name in tables.EDITS_IN_PLACE and edits_in_place(name, rest)
         if name in ("cd", "pushd"):
@@ -363,13 +378,11 @@ class CommandJudge(Judge):
         if not text or "\0" in text:
             return NOTHING
         first = text.splitlines()[0]
+        is_shell = not first.startswith("#!") or any(shell in first for shell in tables.SHELLS)
+        found = never_allowed(self.shell(text)) if is_shell else NOTHING
         if "python" in first:
-            return card.judge_program(text, words[0], words, command, self)
-        return (
-            never_allowed(self.shell(text))
-            if not first.startswith("#!") or any(s in first for s in tables.SHELLS)
-            else NOTHING
-        )
+            found = card.judge_program(text, words[0], words, command, self)
+        return saved_script(words[0], self.place, found) if self.locked else found
 
 
 def _comes_from_git(command: Command) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from debug_spyre.agent.guard import paths, tables
-from debug_spyre.agent.guard.card import python_target
+from debug_spyre.agent.guard import tables
 from debug_spyre.agent.guard.finding import ALLOW, HARMLESS, NOTHING, Finding, Judge, ask, deny
 from debug_spyre.agent.guard.selection import judge_selection
-from debug_spyre.agent.guard.shell import Command, Reader
-from debug_spyre.agent.guard.shell_words import ShellError, join, quote
+from debug_spyre.agent.guard.shell import Command
+from debug_spyre.agent.guard.shell_words import join
 from debug_spyre.agent.guard.tables import NAME
 
 OURS = Finding(ALLOW, "P2", "debug-spyre itself")
@@ -90,112 +89,15 @@ def split_inner(rest: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _judge_inner(inner: list[str], command: Command, judge: Judge) -> Finding:
-    """The command inside exec and lock: like any other, but the lock is held. Allowed are saved scripts and tests."""
+    """The command inside exec and lock: judged under the lock, where saved scripts and tests are allowed."""
     bare = Command(list(inner))
     bare.stdin, bare.source, bare.redirects = command.stdin, command.source, command.redirects
-    inside = judge.__class__(judge.place, depth=judge.depth, calls=[])
-    found = inside.words(inner, bare)
-    if found.stops and not found.card:
-        return found
-    arguments = inner[inner.index("pytest") + 1 :] if "pytest" in inner else []
-    bad = judge_selection(arguments)
-    if bad.stops:
-        return bad
+    found = judge.under_the_lock().words(inner, bare)
     if found.verdict in (ALLOW, HARMLESS):
         return OURS
-    script = _script(inner, judge)
-    if script is None:
-        if inner[0].rpartition("/")[2] in ("vllm", *tables.LAUNCHERS) and found.card:
-            return NOTHING
-        return ask(
-            "P2",
-            f"{join(inner)[:120]} is neither a saved script nor a test; a person confirms it. A script: {NAME} save NAME.py < FILE, then {NAME} exec -- python PATH",
-        )
-    return _judge_script(script, judge) if script else OURS
-
-
-def _judge_script(path: str, judge: Judge) -> Finding:
-    """A script by path: it lies in the session's folder or in the checkout, and destroys nothing."""
-    place = judge.place
-    is_kept = place.inside(path, place.logs()) or place.inside(path, place.top())
-    if not is_kept and place.has_open_session():
-        told = f"{NAME} save {quote(paths.name(path))} < {quote(path)}"
-        return deny(
-            "G2",
-            f"artifacts live in the session's folder, not in {paths.parent(path)}: {told}, then exec the path that it prints",
-        )
-    text = place.read(path)
-    if text is None and not path.startswith("$"):
-        return OURS if is_kept else NOTHING
-    mark = next((mark for mark in tables.DESTRUCTIVE_CODE if mark in (text or "")), "")
-    if mark or path in place.written:
-        return ask(
-            "P2",
-            f"{path} holds {mark}; a person confirms it"
-            if mark
-            else f"{path} is written in the same call; a person confirms it, or save it first: {NAME} save NAME < FILE",
-        )
-    return OURS if is_kept else NOTHING
-
-
-def _script(inner: list[str], judge: Judge) -> str | None:
-    """The script that these words run, "" for a test or for nothing but such commands, None for anything else."""
-    words = list(inner)
-    while words and words[0].rpartition("/")[2] in (*tables.HARMLESS_WRAPPERS, "uv") and len(words) > 1:
-        name = words.pop(0)
-        while words and (
-            words[0].startswith("-")
-            or "=" in words[0]
-            or words[0][:1].isdigit()
-            or (name == "uv" and words[0] == "run")
-        ):
-            option = words.pop(0)
-            if option in tables.UV_VALUED or option in ("-k", "-s", "-n") or (name == "uv" and option == "-m"):
-                words[:1] = ["python", "-m", *words[:1]] if option == "-m" else []
-                if option == "-m":
-                    break
-    if not words:
-        return None
-    name = words[0].rpartition("/")[2]
-    if name in tables.TESTERS:
-        return ""
-    if name.startswith("python"):
-        kind, value, _ = python_target(words)
-        return value if kind == "script" else "" if kind == "-m" and value == "pytest" else None
-    if name in tables.SHELLS:
-        return _in_shell(words[1:], judge)
-    is_path = "/" in words[0] or name.endswith(".py")
-    return (
-        words[0]
-        if is_path and (judge.place.read(words[0]) or "#!").startswith(("#!", "import", "from", '"""'))
-        else None
-    )
-
-
-def _in_shell(rest: list[str], judge: Judge) -> str | None:
-    """`bash script.sh`, or `bash -c` with nothing but scripts, tests and commands that look."""
-    if rest and not rest[0].startswith("-"):
-        return rest[0]
-    if len(rest) < 2 or not rest[0].lstrip("-").endswith("c") or rest[0].startswith("--"):
-        return None
-    try:
-        commands = Reader(rest[1]).read()
-    except ShellError:
-        return None
-    here = judge.place.cwd
-    try:
-        return "" if all(_is_experiment(command, judge) for command in commands) else None
-    finally:
-        judge.place.cwd = here
-
-
-def _is_experiment(command: Command, judge: Judge) -> bool:
-    """A saved script, a test, or a command that only looks; a change of the folder counts for the next."""
-    if command.dynamic or command.assigns or any(op.startswith(">") for op, _ in command.redirects):
-        return False
-    if judge.words(list(command.words), command).verdict == HARMLESS:
-        if command.words[0] == "cd" and len(command.words) > 1:
-            judge.place.cwd = paths.join(judge.place.cwd, command.words[1])
-        return True
-    script = _script(command.words, judge)
-    return script == "" or (script is not None and _judge_script(script, judge).verdict == ALLOW)
+    if found.stops and not found.card:
+        return found
+    if found.card and inner[0].rpartition("/")[2] in ("vllm", *tables.LAUNCHERS):
+        return NOTHING
+    told = f"{join(inner)[:120]} is neither a saved script nor a test; a person confirms it"
+    return ask("P2", f"{told}. A script: {NAME} save NAME.py < FILE, then {NAME} exec -- python PATH")

@@ -222,4 +222,4 @@ def _judge_uv_run(head: list[str], after: list[str], command: Command, judge: Ju
         )
     if any(w.startswith(("--with", "--reinstall", "--upgrade")) or w in ("-w", "-U") for w in options):
         return ask("P4", "a person confirms installing packages (uv run --with)")
-    return never_allowed(found)
+    return judge.vouched(found)

@@ -87,8 +87,9 @@ PASSING = {  # a task runner -> (files that say what a task does, words before t
     "pre-commit": (".pre-commit-config.yaml",),
 }  # fmt: skip
 WHOLE_FILE = _set("tox nox invoke inv doit poe pre-commit")  # any task of these is judged by the whole file
+COMMANDS = _set("pytest py.test python git vllm torchrun uv pip")  # looked for in the files of such runners
 TASK_LOOKS = _set("--version --help -h -n --dry-run --just-print -l --list --summary")
-TASK_VERBS = _set("run run-script test t exec x -s env")
+TASK_VERBS = _set("run run-script t exec x -s env")
 RUNS_CODE = ("os.system", "os.popen", "subprocess", "popen", "Popen", "exec(", "execv", "execlp", "spawn", "run_module", "run_path",
              "pytest.main", "pytest.console_main", "system(", "child_process", "qx", "`", "__import__", "import pytest", "import_module")  # fmt: skip
 DESTRUCTIVE_CODE = ("rmtree", "os.remove", "os.unlink", ".unlink(", "os.rename", "os.replace", "shutil.move", "os.rmdir", "truncate(", "urlopen", "urlretrieve", "os.kill")  # fmt: skip
