@@ -22,7 +22,7 @@ def test_it():
 LOCK = (
     '[[package]]\nname = "torch-spyre"\nversion = "0.0.1"\nsource = { git = "https://example.org/x#abcdef1234567" }\n'
 )
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

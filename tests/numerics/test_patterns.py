@@ -10,23 +10,25 @@ from debug_spyre.numerics.comparison import compare
 from debug_spyre.numerics.formats import Values
 
 FACTOR = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
-DRAWS = 130 * FACTOR if FACTOR == 1 else 2000
+DRAWS = [40, pytest.param(130, marks=pytest.mark.long)] if FACTOR == 1 else [2000]
 
 
-def test_property_planted_patterns_are_found_with_their_parameters(capsys):
-    missed = [seed for seed in range(DRAWS) if not planted.judged(seed)[0]]
+@pytest.mark.parametrize("draws", DRAWS)
+def test_property_planted_patterns_are_found_with_their_parameters(draws, capsys):
+    missed = [seed for seed in range(draws) if not planted.judged(seed)[0]]
     with capsys.disabled():
         print(
-            f"\npatterns found: {DRAWS - len(missed)} of {DRAWS} ({100 * (1 - len(missed) / DRAWS):.2f} %), missed seeds {missed[:12]}"
+            f"\npatterns found: {draws - len(missed)} of {draws} ({100 * (1 - len(missed) / draws):.2f} %), missed seeds {missed[:12]}"
         )
-    assert len(missed) <= max(0.01 * DRAWS, 2)
+    assert len(missed) <= max(0.01 * draws, 2)
 
 
-def test_property_noise_scatter_and_outliers_show_no_pattern(capsys):
-    alarms = [seed for seed in range(DRAWS) if planted.alarmed(seed)[0]]
+@pytest.mark.parametrize("draws", DRAWS)
+def test_property_noise_scatter_and_outliers_show_no_pattern(draws, capsys):
+    alarms = [seed for seed in range(draws) if planted.alarmed(seed)[0]]
     with capsys.disabled():
-        print(f"\nfalse alarms: {len(alarms)} of {DRAWS} ({100 * len(alarms) / DRAWS:.2f} %), seeds {alarms[:12]}")
-    assert len(alarms) <= max(0.005 * DRAWS, 1)
+        print(f"\nfalse alarms: {len(alarms)} of {draws} ({100 * len(alarms) / draws:.2f} %), seeds {alarms[:12]}")
+    assert len(alarms) <= max(0.005 * draws, 1)
 
 
 def halves(array):

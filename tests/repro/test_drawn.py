@@ -7,7 +7,7 @@ import sys
 import drawn_repros
 import pytest
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 DRAWS = max(1, int(float(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))))
 
 

@@ -39,7 +39,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("draw", range(DRAWS))
+@pytest.mark.parametrize("draw", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, DRAWS))])
 def test_the_smallest_failing_size_is_the_fault_s_own_threshold(card, session, draw):
     rng = random.Random(f"partial {draw}")
     op, width, keep = rng.choice(sorted(CALLS)), rng.randrange(48, 272), rng.choice(["half", "width"])
@@ -62,6 +62,7 @@ def test_a_layout_that_is_refused_becomes_a_small_script_with_its_condition(card
     assert shrinking.program.call.args[0].shape == (over + 1,)
 
 
+@pytest.mark.long
 def test_a_proved_script_runs_elsewhere_with_torch_and_the_backend_only(card, ds, tmp_path):
     card("partial_reduction:op=mean:width=70")
     found = ds("repro", "--op", "aten.mean.dim", "f16[4,200]", "[-1]", "True", "--times", "2", "--json")
@@ -128,6 +129,7 @@ def test_kept_answers_are_taken_up_on_the_same_backend_only_and_proofs_never(car
     other.load()
 
 
+@pytest.mark.long
 def test_a_fault_that_went_away_is_no_longer_reproduced(card, ds):
     words = ("repro", "--op", "aten.mean.dim", "f16[4,100]", "[-1]", "True", "--times", "1", "--no-shrink")
     card("partial_reduction:op=mean:width=70")
@@ -240,6 +242,7 @@ def test_it():
 """
 
 
+@pytest.mark.long
 def test_a_fault_of_the_whole_graph_ends_with_the_test_itself_and_says_what_smaller_ones_did(
     card, ds, session, monkeypatch
 ):
@@ -261,6 +264,7 @@ def test_it():
 """
 
 
+@pytest.mark.long
 def test_a_fallback_of_a_passing_test_becomes_a_script_and_can_be_handed_over(card, ds, session):
     from debug_spyre.session.events import SessionOpened
     from debug_spyre.session.io.workspace import new_session_folder
@@ -289,6 +293,7 @@ def test_a_fallback_of_a_passing_test_becomes_a_script_and_can_be_handed_over(ca
     assert "aten.rsqrt.default falls back to the CPU" in issue.splitlines()[0]
 
 
+@pytest.mark.long
 def test_an_op_that_kills_the_process_is_named_by_shadow_and_becomes_a_script(card, ds, session):
     card("abort:op=rsqrt:signal=SEGV")
     (session[0] / "test_it.py").write_text(FALLBACK)
@@ -303,6 +308,7 @@ def test_an_op_that_kills_the_process_is_named_by_shadow_and_becomes_a_script(ca
     assert "rsqrt" in Path(found["script"]).read_text()
 
 
+@pytest.mark.long
 def test_an_op_that_hangs_is_proved_as_it_is_and_not_searched_for_hours(card, ds, session, monkeypatch):
     from debug_spyre.repro.io.proof import Prover
     from debug_spyre.repro.io.repro_session import ReproSession
@@ -318,6 +324,7 @@ def test_an_op_that_hangs_is_proved_as_it_is_and_not_searched_for_hours(card, ds
     assert search.prover.trials.used == 1 and any("hangs" in note for note in search.notes)
 
 
+@pytest.mark.long
 def test_an_op_of_several_results_named_by_hand_is_judged_by_its_first(card, ds):
     card("falls_back:op=sort+max")
     found = ds("repro", "--op", "aten.max.dim", "f16[4,70]", "-1", "--times", "1", "--no-shrink", "--json")
