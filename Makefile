@@ -53,8 +53,9 @@ client: $(READY) ## the real client from npm: 60 spellings of our command in fiv
 fuzz: $(READY) ## the property tests for longer
 	DEBUG_SPYRE_FUZZ=20 $(BIN)/python -m pytest tests -k "property or fuzz" -q
 
-draws: $(READY) ## faults drawn at random: does shadow name the op, sweep the condition, repro the smallest script?
+draws: $(READY) ## faults drawn at random: does shadow name the op, the search the condition, repro the smallest script?
 	$(BIN)/python -W ignore tests/examine/drawn_faults.py 100
+	$(BIN)/python -W ignore tests/examine/drawn_conditions.py 100
 	$(BIN)/python -W ignore tests/repro/drawn_repros.py 5
 
 VLLM       = .work/vllm

@@ -1,13 +1,12 @@
-"""Faults drawn at random on the simulated card: does `shadow` name the op, does `sweep` find the condition?
+"""Faults drawn at random on the simulated card: does `shadow` name the op? (Conditions: drawn_conditions.py)
 
-python tests/examine/drawn_faults.py [DRAWS] [SEED] [shadow|sweep]   prints each draw and the figures. All draws run
+python tests/examine/drawn_faults.py [DRAWS] [SEED]   prints each draw and the figures. All draws run
 in one process (starting torch costs more than the draw); the fault is given to the card alone, no tool reads it.
 """
 
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,18 +15,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 INSIDE = ROOT / "scripts/debug_spyre/inside"
 PLUGIN_REPO = ROOT / "tests/simulated_card/plugin_repo"
-SWEPT = {
-    "mean": ("aten.mean.dim", ["f16[4,{n}]", "[-1]", "True"]),
-    "sum": ("aten.sum.dim_IntList", ["f16[4,{n}]", "[-1]", "True"]),
-    "amax": ("aten.amax.default", ["f16[4,{n}]", "[-1]", "True"]),
-    "mm": ("aten.mm.default", ["f16[8,{n}]", "f16[{n},64]"]),
-    "bmm": ("aten.bmm.default", ["f16[2,8,{n}]", "f16[2,{n},64]"]),
-    "mul": ("aten.mul.Tensor", ["f16[4,{n}]", "f16[{n}]"]),
-    "add": ("aten.add.Tensor", ["f16[4,{n}]", "f16[4,{n}]"]),
-    "exp": ("aten.exp.default", ["f16[4,{n}]"]),
-    "sigmoid": ("aten.sigmoid.default", ["f16[4,{n}]"]),
-    "_softmax": ("aten._softmax.default", ["f16[4,{n}]", "-1", "False"]),
-}
 NEAR = {"mm": {"mm", "addmm", "linear", "matmul"}, "bmm": {"bmm", "matmul", "batched_matmul"}, "silu": {"silu"}}
 
 
@@ -131,95 +118,12 @@ def use_card(folder):
     torch.set_num_threads(1)
 
 
-def draw_for_sweep(rng):
-    """(specification, op, the condition that should be found)."""
-    kind = rng.choice(["partial", "partial", "partial", "stick", "padding", "scaled"])
-    if kind == "partial":
-        op = rng.choice(["mean", "sum", "amax", "mm", "bmm"])
-        width = rng.randint(48, 271)
-        keep = rng.choice(["half", "width"])
-        return f"partial_reduction:op={op}:width={width}:keep={keep}", op, (">", width)
-    op = rng.choice(["mul", "add", "exp", "sigmoid"])
-    if kind == "stick":
-        stick = rng.choice([64, 128])
-        return (
-            f"after_first_stick:op={op}:stick={stick}:how={rng.choice(['repeat', 'zero', 'scale'])}",
-            op,
-            (">", stick),
-        )
-    if kind == "padding":
-        return f"padding_lanes:op={op}:value={rng.choice(['nan', 'zero'])}", op, ("!%", 64)
-    op = rng.choice(["_softmax", "mul", "add"])
-    over = rng.randint(60, 300)
-    return f"scaled:op={op}:factor={rng.choice([0.5, 1.4140625, 2.0])}:over={over}", op, (">", over)
-
-
-def request_for(op, size):
-    """What `sweep` is asked: the op at that size."""
-    sys.path.insert(0, str(ROOT / "scripts"))
-    from debug_spyre.examine.call import call_to_json
-    from debug_spyre.examine.typed_call import read_call
-
-    name, words = SWEPT[op]
-    call = call_to_json(read_call(name, [w.format(n=size) for w in words]))
-    return {"call": call, "calls": 900, "seconds": 3000}
-
-
-def summed(op, path):
-    """The summary of the points in that file."""
-    from debug_spyre.examine.sweep_report import summary
-
-    return summary(SWEPT[op][0], [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()])
-
-
-def sweep(fault, op, size, folder):
-    """The summary of one sweep of the op at that size, in a process of its own."""
-    env = environment(folder, fault, DEBUG_SPYRE_SWEEP=json.dumps(request_for(op, size)))
-    done = subprocess.run(
-        [sys.executable, "-m", "debug_spyre_sweep"], env=env, cwd=folder, capture_output=True, text=True
-    )
-    return summed(op, folder / "sweep.jsonl"), done
-
-
-def sweep_here(fault, op, size, folder):
-    """The same in this process."""
-    import debug_spyre_sweep
-    import torch
-    from torch_spyre import faults
-
-    request = request_for(op, size)
-    with torch.inference_mode(), faults.inject(fault):
-        made = debug_spyre_sweep.Sweep(request, str(folder / "sweep.jsonl"))
-        made.run()
-        made.stream.close()
-    return summed(op, folder / "sweep.jsonl"), None
-
-
-def one_sweep(seed, run=sweep):
-    """(found the condition?, text)."""
-    rng = random.Random(seed)
-    fault, op, (relation, value) = draw_for_sweep(rng)
-    size = rng.choice([320, 384, 500]) if relation == ">" else 100
-    with tempfile.TemporaryDirectory(prefix="drawn-") as name:
-        found, _ = run(fault, op, size, Path(name))
-    condition = found["condition"] or {}
-    exact = (
-        condition.get("relation") == relation
-        and condition.get("value") == value
-        and "last dimension of argument 0" in str(condition.get("where"))
-    )
-    return exact, f"{fault}: {found['text']}"
-
-
-def main(draws, seed, what):
+def main(draws, seed):
     """Print every draw and the figures."""
     began = time.time()
     with tempfile.TemporaryDirectory(prefix="drawn-") as name:
         use_card(Path(name))
-        if what != "sweep":
-            shadows(draws, seed)
-        if what != "shadow":
-            sweeps(draws, seed)
+        shadows(draws, seed)
     print(f"{time.time() - began:.0f} s")
 
 
@@ -233,16 +137,6 @@ def shadows(draws, seed):
     print(f"shadow named the op in {tally['named']} of {draws} draws ({tally['silent']} more faults showed in no test)")
 
 
-def sweeps(draws, seed):
-    hits = 0
-    for number in range(seed, seed + draws):
-        exact, text = one_sweep(number, sweep_here)
-        hits += exact
-        print(f"sweep {number} {'exact' if exact else 'NOT exact'}: {text}", flush=True)
-    print(f"sweep found the exact condition in {hits} of {draws} draws")
-
-
 if __name__ == "__main__":
-    defaults = ["100", "0", "both"]
-    given = [*sys.argv[1:], *defaults[len(sys.argv) - 1 :]]
-    main(int(given[0]), int(given[1]), given[2])
+    given = [*sys.argv[1:], *["100", "0"][len(sys.argv) - 1 :]]
+    main(int(given[0]), int(given[1]))

@@ -51,7 +51,7 @@ def journal(checkout):
     return newest, [json.loads(line) for line in (newest / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_shadow_then_sweep_of_its_suspect_then_resume(checkout, capsys):
+def test_shadow_then_sweep_of_its_suspect_that_is_cut_off_and_goes_on(checkout, capsys):
     status, data = answer(capsys, "shadow", "tests/test_op.py")
     assert (status, data["suspect"]["op"]) == (1, "aten.mean.dim"), data
     assert data["lines"][0].startswith("the failure shows op by op: 1 of 2")
@@ -59,14 +59,18 @@ def test_shadow_then_sweep_of_its_suspect_then_resume(checkout, capsys):
     assert [e["kind"] for e in events if e["kind"] == "report_made"] == ["report_made"]
     assert (folder / events[-1]["report"]).is_file()
     place = ["--session", folder.name]
-    status, data = answer(capsys, "sweep", "--suspect", data["run"], "--calls", "20", *place)
-    assert (status, data["complete"]) == (1, False)
-    first = data["run"]
-    status, data = answer(capsys, "sweep", "--resume", first, *place)
-    assert (status, data["complete"]) == (1, True)
-    assert data["condition"]["relation"] == ">" and data["condition"]["value"] == 100
-    assert data["text"]
-    assert len({p["key"] for p in data["points"]}) == len(data["points"])
+    status, short = answer(capsys, "sweep", "--suspect", data["run"], "--seconds", "0.01", *place)
+    assert (status, short["complete"]) == (79, False)
+    status, data = answer(capsys, "sweep", "--suspect", data["run"], *place)
+    assert (status, data["complete"], data["wrong"]) == (1, True, True)
+    terms = {t["feature"]: (t["relation"], t["value"]) for t in data["condition"]["terms"]}
+    assert terms["size(0,-1)"] == (">", 100) and data["condition"]["exact"]
+    assert "longer than 100" in data["text"] and data["wrong_values"] == "only the first half of the elements counts"
+
+
+def test_a_sweep_of_a_healthy_op_finds_nothing(checkout, capsys):
+    status, data = answer(capsys, "sweep", "aten.mul.Tensor", "f16[4,100]", "f16[4,100]")
+    assert (status, data["wrong"], data["condition"]) == (0, False, None)
 
 
 def test_ladder_tells_an_ops_own_fault_from_one_of_the_compiled_graph(checkout, capsys):
@@ -110,7 +114,7 @@ def test_what_was_found_goes_to_the_row_that_was_tested_or_is_kept_as_a_finding(
         (["shadow", "-n", "2", "tests"], 64),
         (["sweep", "nonsense"], 64),
         (["sweep", "aten.mul.Tensor", "what"], 64),
-        (["sweep", "--calls", "0", "aten.exp", "f16[4]"], 64),
+        (["sweep", "--seconds", "0", "aten.exp", "f16[4]"], 64),
         (["sweep"], 64),
         (["ladder"], 64),
         (["shadow", "--hypothesis", "7", "x"], 64),

@@ -69,6 +69,11 @@ def dossier_to(dossier: Dossier) -> dict[str, Any]:
     return {"schema": 1, **asdict(dossier)}
 
 
+def condition_json(condition: FoundCondition) -> dict[str, Any]:
+    """A condition as plain data."""
+    return asdict(condition)
+
+
 def dossier_from(data: Mapping[str, Any]) -> Dossier:
     """Inverse of dossier_to; keys of a newer version are left out.
 

@@ -51,6 +51,13 @@ def features(call: Mapping[str, Any], out: Sequence[Mapping[str, Any]], *, dim_p
     return found
 
 
+def packet_of(op: str) -> str:
+    """aten.mul of aten.mul_.Tensor: the op without its overload and form."""
+    space, _, rest = op.partition(".")
+    name = rest.partition(".")[0]
+    return f"{space}.{name.rstrip('_') if not name.startswith('_') else name}"
+
+
 def form_of(call: Mapping[str, Any]) -> str:
     """functional, in-place or out."""
     _, packet, overload = str(call["op"]).split(".")

@@ -3,12 +3,13 @@
 `python debug_spyre_engine.py FOLDER`: reads FOLDER/asks.jsonl as it grows and answers in FOLDER/answers.jsonl, one JSON
 line each, in order. This process never touches the card: a worker that it forks does, and a new one takes its place when
 it dies or hangs. An ask with "isolated" gets a worker of its own, so that no earlier call matters.
-Ends at {"kind": "end"}, or when nothing was asked for IDLE_SECONDS.
+Ends at {"kind": "end"}, or when whoever asks has died: FOLDER/alive is locked by it as long as it lives.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import json
 import os
 import select
@@ -21,7 +22,7 @@ from typing import Any
 
 from debug_spyre_trial import AUTOLOAD, LATER, _take_name, preload  # type: ignore[import-not-found]
 
-IDLE_SECONDS = 900.0
+LOOK_SECONDS = 1.0
 CALL_SECONDS = 120.0
 
 
@@ -51,19 +52,33 @@ def main(words: list[str]) -> int:
 
 
 def _asks(path: Path) -> Iterator[dict[str, Any]]:
-    """Whole lines of the growing file."""
-    quiet, rest = time.monotonic(), ""
-    while not path.exists() and time.monotonic() - quiet < IDLE_SECONDS:
-        time.sleep(0.01)
-    with open(path, encoding="utf-8") as stream:
-        while time.monotonic() - quiet < IDLE_SECONDS:
+    """Whole lines of the growing file, until nobody is left who could ask."""
+    looked, rest = time.monotonic(), ""
+    with open(path, "a+", encoding="utf-8") as stream:
+        stream.seek(0)
+        while True:
             rest += stream.readline()
-            if not rest.endswith("\n"):
-                time.sleep(0.01)
+            if rest.endswith("\n"):
+                yield json.loads(rest)
+                rest = ""
                 continue
-            quiet = time.monotonic()
-            yield json.loads(rest)
-            rest = ""
+            time.sleep(0.005)
+            if time.monotonic() - looked > LOOK_SECONDS:
+                looked = time.monotonic()
+                if _is_orphan(path.with_name("alive")):
+                    return
+
+
+def _is_orphan(path: Path) -> bool:
+    """Nobody holds the lock of whoever asks."""
+    try:
+        with open(path, "rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 class Worker:
@@ -144,10 +159,14 @@ def _work(asks: int, answers: int) -> None:
 def answer_to(ask: dict[str, Any]) -> dict[str, Any]:
     """One ask: {"kind": point|shape|space, "call", "before"}; what it asks for as plain data."""
     from debug_spyre_points import judged_point, shapes_of, space_of  # type: ignore[import-not-found]
+    from debug_spyre_variants import missing_indices, runs  # type: ignore[import-not-found]
 
     try:
         if ask["kind"] == "shape":
             return {"out": shapes_of(ask["call"])}
+        if ask["kind"] == "missing":
+            missing = missing_indices(ask["packet"], int(ask["size"]))
+            return {"missing": None if missing is None else runs(missing)[:8]}
         if ask["kind"] == "space":
             return {"space": space_of(ask["call"])}
         for call in ask.get("before") or ():

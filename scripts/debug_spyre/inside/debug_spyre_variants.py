@@ -1,4 +1,4 @@
-"""Variants of a call for a sweep: overloads, views, one-hot inputs that tell which elements of a sum count."""
+"""Variants of a call: its other forms, and one-hot inputs that tell which elements of a sum count."""
 
 from __future__ import annotations
 
@@ -14,13 +14,6 @@ def argument_place(op: str, name: str) -> int | None:
         if argument.name == name and not argument.kwarg_only:
             return place
     return None
-
-
-def cube(rank: int, long: int) -> list[int]:
-    """All dimensions long where that is small enough."""
-    while long**rank > 1 << 24 and long > 2:
-        long //= 2
-    return [long] * rank
 
 
 def missing_indices(packet: str, size: int) -> list[int] | None:
@@ -83,27 +76,3 @@ def _with_out(given: Any) -> Any:
     first = next(v for v in args if isinstance(v, torch.Tensor) or (isinstance(v, list) and v))
     like = first if isinstance(first, torch.Tensor) else first[0]
     return args, {**kwargs, "out": torch.empty(0, dtype=like.dtype, device=like.device)}
-
-
-def views_of(shape: list[int]) -> list[tuple[str, list[int] | None, int]]:
-    """(label, stride, offset): transposed, every second, a slice, expanded."""
-    plain: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        plain.insert(0, step)
-        step *= size
-    row = shape[-1]
-    found: list[tuple[str, list[int] | None, int]] = [
-        ("with an offset", plain, row),
-        ("sliced", [s * 2 for s in plain], 0),
-    ]
-    if len(shape) >= 2:
-        order = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
-        swapped, step = [0] * len(shape), 1
-        for dim in reversed(order):
-            swapped[dim] = step
-            step *= shape[dim]
-        found.append(("transposed", swapped, 0))
-        found.append(("expanded", [0, *plain[1:]], 0))
-        found.append(("a column slice", [s * (2 if d < len(shape) - 1 else 1) for d, s in enumerate(plain)], row // 2))
-    return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from debug_spyre.investigate.ledger import Ledger, Meeting, packet_of
+from debug_spyre.examine.features import packet_of
+from debug_spyre.investigate.ledger import Ledger, Meeting
 
 STALE, OP, CLEAN, FAILS_CLEAN, UNSEEN, DIED = "stale-mark", "op", "passes-op-by-op", "fails-op-by-op", "unseen", "died"
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from debug_spyre.examine.features import packet_of
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -52,13 +54,6 @@ class Ledger:
     def met_by(self, nodeid: str) -> list[Meeting]:
         """What the test met, first things first."""
         return [m for m in self.meetings if m.nodeid == nodeid]
-
-
-def packet_of(op: str) -> str:
-    """aten.mul of aten.mul_.Tensor: the op without its overload and form."""
-    space, _, rest = op.partition(".")
-    name = rest.partition(".")[0]
-    return f"{space}.{name.rstrip('_') if not name.startswith('_') else name}"
 
 
 def read_ledger(text: Iterable[str], outcomes: dict[str, str]) -> Ledger:

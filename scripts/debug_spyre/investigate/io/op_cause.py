@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from debug_spyre.examine.call_sentences import call_text, condition_of, sentence_of
 from debug_spyre.examine.dossier import Cause
+from debug_spyre.examine.io.engine import Engine
+from debug_spyre.examine.io.one_call import CallCause, Recorded, examine, smallest_wrong
 from debug_spyre.investigate.causes import Draft
 from debug_spyre.investigate.io import proving
-from debug_spyre.investigate.io.call_cause import CallCause, Recorded, examine, explains, smallest_wrong
-from debug_spyre.investigate.io.engine import Engine
+from debug_spyre.investigate.io.explaining import explains
 from debug_spyre.investigate.io.sessions import CauseSession, add_row, conclude, measure_before, open_for
 from debug_spyre.investigate.io.telling import conclude_seeds
 from debug_spyre.investigate.io.work import Work
 from debug_spyre.investigate.ledger import Ledger
-from debug_spyre.investigate.sentences import call_text, condition_of, known_limits, sentence_of
+from debug_spyre.investigate.sentences import known_limits
 from debug_spyre.runs.io.records import RunRecord
 
 MOST_SPLITS = 2
@@ -59,7 +61,7 @@ def op_cause(place: Place) -> list[Cause]:
     numbers = None
     try:
         scene.work.say(f"{name}: {draft.first.op} at {draft.first.site}: alone, then its condition")
-        seen = examine(scene.work, engine, recorded, seed=place.split)
+        seen = examine(engine, recorded, seed=place.split, has_time=scene.work.has_time)
         if seen.found and seen.found.condition:
             numbers, left = explains(engine, seen, seen.found.condition, draft.tests, scene.ledger)
     finally:

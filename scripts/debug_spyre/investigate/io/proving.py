@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from debug_spyre.examine.call import Call, Program, call_from_json
 from debug_spyre.examine.features import JsonCall
 from debug_spyre.examine.io.trials import BudgetSpentError, Trials
 from debug_spyre.investigate.io.sessions import CauseSession
+from debug_spyre.repro.io.first_look import Shown
 from debug_spyre.repro.io.proof import Prover
 from debug_spyre.repro.io.repro_session import ReproSession
 from debug_spyre.repro.same_fault import agree, of_answer, of_failure
@@ -78,8 +80,18 @@ def prove(
     def do() -> dict[str, Any] | None:
         search = ReproSession(prover, TIMES, shrink=False)
         try:
-            chosen = _first_that_shows(prover, [call_from_json(plain_json(c)) for c in calls], before)
-            proof = search.from_call(chosen, None, prelude=tuple(call_from_json(plain_json(c)) for c in before))
+            earlier = tuple(call_from_json(plain_json(c)) for c in before)
+            shown = _first_that_shows(prover, [call_from_json(plain_json(c)) for c in calls], earlier)
+            if shown is None:
+                return {
+                    "path": None,
+                    "tier": 1,
+                    "lines": 0,
+                    "proved": f"0/{TIMES}",
+                    "why": "no script shows it",
+                    "runs": [],
+                }
+            proof = search.from_shown(shown)
         except (BudgetSpentError, DebugSpyreError) as error:
             return {"path": None, "tier": 1, "lines": 0, "proved": f"0/{TIMES}", "why": error.what, "runs": []}
         finally:
@@ -100,10 +112,14 @@ def plain_json(call: JsonCall) -> JsonCall:
     return {key: value for key, value in call.items() if key not in {"form", "mode"}}
 
 
-def _first_that_shows(prover: Prover, calls: Sequence[Call], before: Sequence[JsonCall]) -> Call:
-    """The first call whose script shows a difference; the last where several were tried and none did."""
-    if before or len(calls) == 1:
-        return calls[-1]
-    answers = prover.trials.evaluate([script(Program(call), Fault()) for call in calls])
-    shown = (call for call, answer in zip(calls, answers, strict=True) if of_answer(answer) is not None)
-    return next(shown, calls[-1])
+def _first_that_shows(prover: Prover, calls: Sequence[Call], before: tuple[Call, ...]) -> Shown | None:
+    """The first call whose script shows the fault, and how it shows; each in a process of its own where others come before."""
+    programs = [Program(call, prelude=before) for call in calls]
+    answers = prover.trials.evaluate([script(program, Fault()) for program in programs], isolated=bool(before))
+    for program, answer in zip(programs, answers, strict=True):
+        found = of_answer(answer)
+        if found is not None:
+            exact = bool((answer.get("difference") or {}).get("exact"))
+            program = replace(program, call=replace(program.call, exact=exact or program.call.exact))
+            return Shown(program, found, isolated=bool(before))
+    return None

@@ -72,6 +72,10 @@ class ReproSession:
             proof = self._prove(shown.program, shown.found.fault(), shown.found, tier=2)
         return proof
 
+    def from_shown(self, shown: Shown) -> Proof:
+        """Tier 1 for a program that is known to show the fault, and how."""
+        return self._search(shown)
+
     def _steadier(self, shown: Shown) -> list[tuple[str, Shown]]:
         """What else to search with where the smallest script does not show the fault every time."""
         program, found = shown.program, []

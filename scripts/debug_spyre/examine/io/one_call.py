@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from debug_spyre.examine.condition import Condition
-from debug_spyre.examine.features import JsonCall, features, tensor_specs
+from debug_spyre.examine.call_sentences import part_of_sum
+from debug_spyre.examine.features import JsonCall, packet_of, tensor_specs
+from debug_spyre.examine.io.engine import Engine, TimeIsUpError, verdict_of
 from debug_spyre.examine.search import Answer, Ask, Found, find
-from debug_spyre.examine.variation import Space, contiguous, plain
-from debug_spyre.investigate.io.engine import Engine, verdict_of
-from debug_spyre.investigate.io.work import Work
-from debug_spyre.investigate.ledger import Ledger, packet_of
+from debug_spyre.examine.variation import Space, contiguous, plain, resized
 
+SUMS, MOST_SUMMED = {"sum", "mean", "mm", "bmm", "addmm", "matmul"}, 1100
 CHECKED = 4  # border calls that are made again, each in a process of its own
 MOST_BEFORE = 96
 
@@ -40,11 +39,19 @@ class CallCause:
     said: str | None = None
     needs_values: bool = False
     before: tuple[JsonCall, ...] = ()
+    relations: tuple[str, ...] = ()  # how the one earlier call has to differ, in words
     ways: list[dict[str, str]] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
 
+    @property
+    def is_bad(self) -> bool:
+        """The call, or one of its neighbours, is wrong or refused."""
+        return self.manner != "right"
 
-def examine(work: Work, engine: Engine, recorded: Recorded, seed: int) -> CallCause:
+
+def examine(
+    engine: Engine, recorded: Recorded, *, seed: int = 0, has_time: Callable[[str], bool] = lambda _: True
+) -> CallCause:
     """The call alone, then its condition, then ways round it."""
     call = recorded.call
     bad = Answer.REFUSED if recorded.verdict == "refused" else Answer.WRONG
@@ -54,15 +61,42 @@ def examine(work: Work, engine: Engine, recorded: Recorded, seed: int) -> CallCa
     if "died" in alone:
         cause.manner = "crash"
         return cause
-    if answer.answer is not bad:
-        return _order(engine, cause, recorded.prelude)
+    if answer.answer in {Answer.REFUSED, Answer.WRONG} and answer.answer is not bad:
+        bad = cause.bad = answer.answer
+        cause.manner = "refused" if bad is Answer.REFUSED else "wrong-values"
+    elif answer.answer is not bad:
+        return _order(engine, cause, recorded.prelude) if recorded.prelude else _healthy(engine, cause, seed)
     random_data = plain(call)
     if engine.verdicts([random_data])[0].answer is not bad:
         cause.needs_values = True
         cause.open.append("only with the recorded values: with random ones it is right")
-    elif work.has_time(f"the condition of {call['op']}"):
+    elif has_time(f"the condition of {call['op']}"):
         cause.found, cause.space = _search(engine, random_data, bad, seed)
+    cause.said = _contribution(engine, cause) or cause.said
     cause.ways = _ways_round(engine, cause)
+    return cause
+
+
+def _contribution(engine: Engine, cause: CallCause) -> str | None:
+    """Which part of a sum counts, from one-hot inputs; None where it is no sum, or no simple part."""
+    packet = packet_of(cause.call["op"]).removeprefix("aten.")
+    every = tensor_specs(cause.call)
+    if packet not in SUMS or not every or not every[0]["shape"]:
+        return None
+    long = every[0]["shape"][-1]
+    seen = []
+    for size in sorted({long, long + 64, 2 * long}):
+        if 1 < size <= MOST_SUMMED:
+            spans = engine.ask([{"kind": "missing", "packet": packet, "size": size}])[0].get("missing")
+            if spans:
+                seen.append((size, spans))
+    return part_of_sum(seen)
+
+
+def _healthy(engine: Engine, cause: CallCause, seed: int) -> CallCause:
+    """The call is right: is one of its neighbours wrong?"""
+    cause.found, cause.space = _search(engine, plain(cause.call), cause.bad, seed)
+    cause.manner = "wrong-values" if any(one.wrong for _, one in cause.found.seen) else "right"
     return cause
 
 
@@ -116,9 +150,33 @@ def _order(engine: Engine, cause: CallCause, prelude: Sequence[JsonCall]) -> Cal
     for before in (own[-MOST_BEFORE:], list(prelude)[-MOST_BEFORE:], list(prelude)):
         if shows(before):
             cause.before = tuple(fewest(before, shows))
+            cause.relations = tuple(_relations(engine, cause))
             return cause
     cause.open.append(f"right when it runs alone, and after the {len(prelude)} calls that were recorded before it")
     return cause
+
+
+def _relations(engine: Engine, cause: CallCause) -> list[str]:
+    """How the sizes of the one earlier call stand to those of the call: each made shorter, equal and longer in turn."""
+    if len(cause.before) != 1 or packet_of(cause.before[0]["op"]) != packet_of(cause.call["op"]):
+        return []
+    (earlier,) = cause.before
+    told = engine.ask([{"kind": "space", "call": earlier}])[0].get("space") or {}
+    wanted = tensor_specs(cause.call)
+    found = []
+    for group in space_from(earlier, told).groups:
+        tensor, dim = group[0]
+        back = dim - len(tensor_specs(earlier)[tensor]["shape"])
+        if tensor >= len(wanted) or len(wanted[tensor]["shape"]) < -back:
+            continue
+        size = wanted[tensor]["shape"][back]
+        tried = [(word, n) for word, n in (("shorter", size // 2), ("equal", size), ("longer", 2 * size)) if n > 0]
+        answers = [engine.points([cause.call], before=[resized(earlier, group, n)])[0] for _, n in tried]
+        shows = [word for (word, _), a in zip(tried, answers, strict=True) if verdict_of(a).answer is cause.bad]
+        if 0 < len(shows) < len(tried):
+            named = "last dimension" if back == -1 else f"dimension {back}"
+            found.append(f"{named} of argument {tensor} is {' or '.join(shows)}")
+    return found
 
 
 def fewest(items: Sequence[JsonCall], shows: Any) -> list[JsonCall]:
@@ -180,42 +238,6 @@ def _ways_round(engine: Engine, cause: CallCause) -> list[dict[str, str]]:
     ]
 
 
-def explains(
-    engine: Engine, cause: CallCause, condition: Condition, tests: Sequence[str], ledger: Ledger
-) -> tuple[dict[str, int], list[str]]:
-    """How the condition judges what it has not seen: all lines of the ledger of this op; and the tests left over."""
-    lines = ledger.of_op(packet_of(cause.call["op"]))
-    missing = [line for line in lines if not line.out]
-    shapes = engine.verdicts([line.call for line in missing], only_shapes=True)
-    outs = {id(line): verdict.out for line, verdict in zip(missing, shapes, strict=True)}
-    place = cause.space.dim_place if cause.space else None
-    predicted = {
-        (line.number, line.verdict): condition.holds(
-            features(line.call, line.out or outs.get(id(line), ()), dim_place=place)
-        )
-        for line in lines
-    }
-    bad = "refused" if cause.bad is Answer.REFUSED else "wrong"
-    left = [
-        test
-        for test in tests
-        if not any(predicted.get((m.number, m.verdict)) for m in ledger.met_by(test) if m.verdict == bad)
-    ]
-    others = [line for line in lines if line.verdict in {bad, "right"}]
-    were = [line for line in others if line.verdict == bad]
-    wrong = [line for line in others if predicted[line.number, line.verdict] != (line.verdict == bad)]
-    numbers = {
-        "tests": len(tests) - len(left),
-        "of": len(tests),
-        "calls": len(others) + (cause.found.unseen if cause.found else 0),
-        "predicted_wrong": sum(predicted[x.number, x.verdict] for x in others)
-        + (cause.found.unseen_wrong if cause.found else 0),
-        "were_wrong": len(were) + (cause.found.unseen_wrong if cause.found else 0),
-        "contradictions": len(wrong),
-    }
-    return numbers, left
-
-
 def smallest_wrong(cause: CallCause) -> list[JsonCall]:
     """Wrong calls that were tried, the smallest and plainest first: what a script is made of."""
     from math import prod
@@ -229,3 +251,6 @@ def smallest_wrong(cause: CallCause) -> list[JsonCall]:
         return sum(bool(s.get("stride") or s.get("offset")) for s in every), sum(prod(s["shape"]) for s in every)
 
     return [*sorted(wrong, key=size)[:8], cause.call]
+
+
+__all__ = ["CallCause", "Recorded", "TimeIsUpError", "examine", "fewest", "smallest_wrong"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,14 +13,20 @@ from typing import Any
 
 from debug_spyre.examine.features import JsonCall
 from debug_spyre.examine.search import Answer, Verdict
-from debug_spyre.host.files import make_folder
+from debug_spyre.host.files import PRIVATE, make_folder
 from debug_spyre.host.interpreter import choose
 from debug_spyre.runs.io.jobs import JobSpec, RunRecord, follow, submit
 from debug_spyre.runs.io.run_folder import RunFolder
-from debug_spyre.vocabulary.errors import EnvironmentTroubleError
+from debug_spyre.vocabulary.errors import DebugSpyreError, EnvironmentTroubleError, Exit
 
 ENGINE = Path(__file__).resolve().parents[2] / "inside" / "debug_spyre_engine.py"
 DEAD = {"verdict": Answer.UNCOMPARED, "error": "the engine ended", "out": []}
+
+
+class TimeIsUpError(DebugSpyreError):
+    """No more calls may be asked; those that were answered are kept."""
+
+    status = Exit.RUNNING
 
 
 @dataclass(slots=True)
@@ -29,10 +37,15 @@ class Engine:
     checkout: Path
     place: Path
     hypothesis: int | None = None
+    verb: str = "investigate"
     run: RunFolder | None = None
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     asked: int = 0
     read: int = 0
+    alive: int = -1
+    wait: float | None = None  # for the card, as JobSpec has it
+    deadline: float | None = None  # no call is asked after it
+    record: RunRecord | None = None
 
     def start(self) -> RunFolder:
         """Submit the job; an engine of an earlier call leaves its answers behind."""
@@ -44,13 +57,16 @@ class Engine:
             self._take_up(where)
         make_folder(where)
         self.place = where
+        self.alive = os.open(where / "alive", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+        fcntl.flock(self.alive, fcntl.LOCK_EX)  # ours as long as we live: an engine without a master ends
         spec = JobSpec(
             folder=self.folder,
             checkout=self.checkout,
-            verb="investigate",
+            verb=self.verb,
             name=None,
             argv=(*choose(self.checkout).words, str(ENGINE), str(where)),
             hypothesis=self.hypothesis,
+            wait=self.wait,
         )
         self.run = submit(spec)
         return self.run
@@ -73,6 +89,8 @@ class Engine:
         keyed = [{**ask, "key": json.dumps(ask, sort_keys=True)} for ask in asks]
         new = list({a["key"]: a for a in keyed if a["key"] not in self.answers}.values())
         if new:
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                raise TimeIsUpError("the time is up", next="the same command again goes on where it stopped")
             if self.run is None:
                 self.start()
             ids = {}
@@ -119,7 +137,8 @@ class Engine:
         with (self.place / "asks.jsonl").open("a", encoding="utf-8") as stream:
             stream.write(json.dumps({"kind": "end"}) + "\n")
         record = follow(self.run)
-        self.run = None
+        os.close(self.alive)
+        self.run, self.record = None, record
         return record
 
     def points(
