@@ -15,6 +15,7 @@ from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import replay
 from debug_spyre.tree.io.snapshot import snapshot
+from debug_spyre.vocabulary.conditions import Conditions
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, Severity, TestRecord, evidence_to_json
 
 IDENTITY = {
@@ -93,6 +94,7 @@ def folder(repository):
 # A session as events and evidence, for the pure parts ---------------------------------------------------------------
 
 START, FIXED, OTHER = "start000", "fixed000", "other000"
+SAME = Conditions(python=("python3", "3.12.1"), path=("/c",))
 BACKEND, REBUILT = "backend-1", "backend-2"
 
 
@@ -136,6 +138,7 @@ class Story:
         run_id=None,
         busy=False,
         env=None,
+        conditions=SAME,
     ):
         """`tests`: node id -> outcome word, or a dict with outcome, kind, severity, seconds, fallbacks."""
         run_id = run_id or f"r{sum(e.kind == 'run_started' for e in self.events) + 1}"
@@ -170,6 +173,7 @@ class Story:
             failures=tuple(failures),
             tests=tuple(records),
             selected=tuple(tests if selected is None else selected),
+            conditions=conditions,
         )
         self.add(
             ev.RunFinished(

@@ -14,6 +14,7 @@ from debug_spyre.gate import gate_outcomes as conditions
 from debug_spyre.gate import gate_state
 from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.gate.close_request import OPEN, SHUT, UNKNOWN, CloseRequest, Condition, with_override
+from debug_spyre.gate.comparability import same_conditions
 from debug_spyre.session.state import Session
 from debug_spyre.tree.changes import Changes, changes_from_json
 from debug_spyre.vocabulary.evidence import Evidence
@@ -28,6 +29,7 @@ OVERRIDABLE = frozenset(
         "something-changed",
         "no-new-fallback",
         "no-edited-test",
+        "same-conditions",
     }
 )
 SHOWN_IDS = 400
@@ -76,6 +78,7 @@ def judge(session: Session, evidence: Mapping[str, Evidence], claim: CloseReques
     m = BeforeAfter(session, evidence)
     changes = claim.changes or _changes_on_record(session, m)
     found = [
+        same_conditions(m),
         conditions.failed_before(m),
         conditions.members_pass(m),
         conditions.same_tests(m),

@@ -98,18 +98,19 @@ def one_backend(m: BeforeAfter, claim: CloseRequest) -> Condition:
         return Condition(code, SHUT, f"torch-spyre changed between {run_ids(m.after)}", next=VALIDATE)
     if len(before) > 1:
         return Condition(code, SHUT, f"torch-spyre changed between {run_ids(m.before)}", next=BASELINE_MEMBERS)
-    if claim.backend is not None and {claim.backend} != after and not _declared(m):
+    if claim.backend is not None and {claim.backend} != after and not is_declared(m):
         text = f"torch-spyre is {claim.backend} now, {run_ids(m.after)} saw {next(iter(after))}"
         return Condition(code, SHUT, text, next=VALIDATE)
     if before == after:
         return Condition(code, OPEN, f"torch-spyre {next(iter(after))} in {run_ids((*m.before, *m.after))}")
-    if _declared(m):
+    if is_declared(m):
         return Condition(code, OPEN, f"torch-spyre changed as declared: {next(iter(before))} -> {next(iter(after))}")
     text = f"torch-spyre changed between {run_ids(m.before)} and {run_ids(m.after)}, and nobody declared it"
     return Condition(code, SHUT, text, next="debug-spyre note finding TEXT --expect-change torch-spyre, then validate")
 
 
-def _declared(m: BeforeAfter) -> bool:
+def is_declared(m: BeforeAfter) -> bool:
+    """A change of torch-spyre was declared between the runs before and after."""
     first = min(x.run.started_seq for x in m.before)
     last = max(x.run.started_seq for x in m.after)
     return any(note.expect_change and first < note.seq < last for note in m.session.findings)

@@ -16,7 +16,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-import debug_spyre_tensors  # type: ignore[import-not-found]  # beside this file, on the child's path
+import debug_spyre_conditions as conditions  # type: ignore[import-not-found]  # beside this file, on the child's path
+import debug_spyre_tensors  # type: ignore[import-not-found]
 import pytest
 from debug_spyre_facts import MESSAGE_LIMIT, clip, compile_mode, exception_facts, message_of  # type: ignore[import-not-found]
 
@@ -57,6 +58,7 @@ class Recorder:
         self.current: str | None = None
         self.deselected: list[str] = []
         self.seen: dict[tuple[str, str], dict[str, Any]] = {}
+        self.loaded: set[str] = set()
         self.keeper = debug_spyre_tensors.Keeper(where.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self.descriptor = os.open(where, flags, 0o600)
@@ -99,6 +101,20 @@ class Recorder:
                 "args": [str(arg) for arg in session.config.invocation_params.args],
             }
         )
+        self.tell_conditions()
+
+    @_guarded
+    def tell_conditions(self) -> None:
+        """What the run stands on, before anything is collected."""
+        self.write(conditions.at_start(self.config))
+
+    @_guarded
+    def tell_loaded(self, when: str) -> None:
+        """Files loaded since the last time."""
+        files = conditions.loaded(self.loaded)
+        stale = conditions.stale_bytecode(self.config, files)
+        if files:
+            self.write({"e": "conditions", "when": when, "files": files, "stale": stale})
 
     def pytest_deselected(self, items: Any) -> None:
         """Ids that a filter took out."""
@@ -109,6 +125,7 @@ class Recorder:
         """The scope: what will run, in order."""
         ids = [item.nodeid for item in session.items]
         self.write({"e": "collected", "ids": ids, "deselected": self.deselected})
+        self.tell_loaded("collected")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -201,6 +218,7 @@ class Recorder:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: Any) -> None:
         """The run's last line: it came to its end."""
+        self.tell_loaded("end")
         self.write({"e": "session_finish", "exit": int(exitstatus), "at": time.time()})
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from debug_spyre.vocabulary.codec import from_json, to_json
+from debug_spyre.vocabulary.conditions import Conditions
 
 
 class Kind(StrEnum):
@@ -166,6 +167,7 @@ class Evidence:
     signal: int | None = None
     seen: Counts | None = None  # without a counts line: the outcomes that the text shows so far
     sessions: tuple[SessionCounts, ...] = ()  # where there are several: the counts are their sum
+    conditions: Conditions | None = None  # of a run of ours: what its process told of itself
 
 
 @dataclass(frozen=True, slots=True)

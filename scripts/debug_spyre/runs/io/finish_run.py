@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from debug_spyre.host.best_effort import kept_going
@@ -25,6 +26,7 @@ from debug_spyre.session.events import ReportMade, RunFinished, RunStarted, Sess
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.triage.ffdc import Report
 from debug_spyre.triage.io.ffdc_reports import keep_reports, reports_of
+from debug_spyre.vocabulary.conditions import Conditions
 from debug_spyre.vocabulary.evidence import Evidence, evidence_to_json
 from debug_spyre.vocabulary.words import RunStatus
 
@@ -82,6 +84,9 @@ def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
         evidence = read_run(results, output, checkout=job.checkout, reports=reports)
     if evidence is None:
         return None
+    with kept_going("the conditions of the run could not be read", notes):
+        if run.results.exists():
+            evidence = replace(evidence, conditions=_conditions(run, job))
     with kept_going("the kept tensors could not be compared", notes):
         from debug_spyre.numerics.io.kept_tensors import compare_kept
 
@@ -89,6 +94,13 @@ def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
     with kept_going("the evidence could not be kept", notes):
         write_atomically(run.evidence, json.dumps(evidence_to_json(evidence), ensure_ascii=False), mode=PRIVATE)
     return evidence
+
+
+def _conditions(run: RunFolder, job: rf.Job) -> Conditions | None:
+    from debug_spyre.runs.io.run_conditions import CACHE, conditions_of
+
+    began = run.job_file.stat().st_mtime_ns
+    return conditions_of(run.results, job.checkout, job.folder.parent / CACHE, began_ns=began)
 
 
 def settle(

@@ -63,6 +63,17 @@ def scan(checkout: Path, *, also: Iterable[bytes] = (), algorithm: str | None = 
     return Scan(files, tracked, tuple(skipped))
 
 
+def covered_files(checkout: Path) -> frozenset[bytes]:
+    """The paths that `digest_of` covers, by their names alone."""
+    own = _own_folders(checkout)
+    tracked = frozenset(
+        p for p, (mode, _) in index_entries(checkout).items() if mode != SUBMODULE and not p.startswith(own)
+    )
+    roots = {path.split(b"/", 1)[0] for path in tracked if b"/" in path}
+    others = (p for p in untracked(checkout) if _is_the_users(p, own) and _is_under_source(p, roots))
+    return tracked | frozenset(others)
+
+
 def object_format(checkout: Path) -> str:
     """The hash that this repository names objects by: sha1 or sha256."""
     answer = git(checkout, "rev-parse", "--show-object-format", allowed=(0, 128, 129)).decode().strip()
