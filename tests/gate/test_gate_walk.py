@@ -3,10 +3,10 @@
 import os
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
-from tests.gate.conftest import BACKEND, FIXED, OTHER, REBUILT, START, Story
+from tests.gate.conftest import BACKEND, FIXED, OTHER, REBUILT, SAME, START, Story
 
 from debug_spyre.gate.close_request import CloseRequest, Retrospective
 from debug_spyre.gate.gate import judge
@@ -16,6 +16,7 @@ from debug_spyre.vocabulary.words import GateState
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 WORLDS = 2000
+OTHERWISE = replace(SAME, environment={"SPYRE_SIM_FAULT": "1"})
 BAD = ("failed", "error", "crashed", "timeout")
 A, B, C, D = "t::a", "t::b", "t::c", "t::d"
 WORSE = {"mismatch": 1, "compile": 2, "exception": 2, "timeout": 3, "crash": 4}
@@ -34,6 +35,7 @@ class Ran:
     complete: bool = True
     selected: list | None = None
     env: dict = field(default_factory=dict)
+    conditions: object = SAME
     id: str = ""
 
     def order(self):
@@ -87,6 +89,7 @@ def naive(w):
 
     aside = w.overrides & {
         "same-tests", "measured-at-start", "one-tree", "one-backend", "something-changed", "no-new-fallback", "no-edited-test",
+        "same-conditions", "matrix-covers",
     }  # fmt: skip
     alone, wide = newest("baseline", w.start), newest("full-matrix", w.start)
     post, post_wide = newest("post-fix"), newest("post-fix-matrix")
@@ -128,6 +131,22 @@ def naive(w):
         for one, other in ((alone, post), (wide, post_wide)):
             if not one.order() or one.order() != other.order() or one.env != other.env:
                 return False
+    # under the same conditions
+    if "same-conditions" not in aside:
+        for one, other in ((alone, post), (wide, post_wide)):
+            if None in (one.conditions, other.conditions) or one.conditions != other.conditions:
+                return False
+    # the matrix is no narrower than an earlier one
+    if "matrix-covers" not in aside:
+        for r in w.runs:
+            if r.name == "full-matrix" and set(r.order()) - set(wide.order()):
+                return False
+    # after red tries on other trees one pass is not enough
+    red = {
+        (r.tree, r.backend)
+        for r in w.runs
+        if r.name in ("post-fix", "post-fix-matrix") and r.valid and any(r.outcome(x) in BAD for x in w.members)
+    } - {(post.tree, post.backend)}
     # the matrix ran to its end
     if not post_wide.complete or not any(post_wide.outcome(t) != "missing" for t in post_wide.tests):
         return False
@@ -138,8 +157,11 @@ def naive(w):
             for r in w.runs
             if r.name == name and r.valid and (r.steady_tree(), r.backend, r.order(), r.env)
             == (run.steady_tree(), run.backend, run.order(), run.env)
+            and (name.startswith("post") or None in (r.conditions, run.conditions) or r.conditions == run.conditions)
         ] if run.order() else [run]  # fmt: skip
 
+    if len(alike(post, "post-fix")) < 1 + min(len(red), 2):
+        return False
     # each member failed before and passes now, wherever it is judged
     for member in w.members:
         known_alone = member in alone.tests or member in alone.order()
@@ -201,7 +223,7 @@ def play(w):
     for run in w.runs:
         run.id = story.run(
             run.name, run.tests, tree=run.tree, tree_after=run.tree_after, backend=run.backend, valid=run.valid,
-            complete=run.complete, selected=run.selected, env=run.env,
+            complete=run.complete, selected=run.selected, env=run.env, conditions=run.conditions,
         )  # fmt: skip
         if (
             run.name in ("baseline", "full-matrix")
@@ -239,7 +261,21 @@ def answer(w):
     return judge(story.session, story.evidence, claim)
 
 
-TOPICS = ("outcomes", "fallbacks", "trees", "backends", "scope", "runs", "now", "rows", "words", "edits", "table")
+TOPICS = (
+    "conditions",
+    "tries",
+    "outcomes",
+    "fallbacks",
+    "trees",
+    "backends",
+    "scope",
+    "runs",
+    "now",
+    "rows",
+    "words",
+    "edits",
+    "table",
+)
 
 
 class Chance:
@@ -277,6 +313,7 @@ def ran(some, name, usual, tree):
         backend=some("backends", BACKEND, REBUILT, None),
         valid=some("runs", True, False),
         complete=some("runs", True, False),
+        conditions=some("conditions", SAME, None, OTHERWISE),
         env=some("scope", {}, {"SPYRE_X": "1"}),
         selected=some("scope", None, [], [*tests, "t::new"], list(tests)[::-1], list(tests)[:-1]),
     )
@@ -296,8 +333,14 @@ def world_of(seed):
             ("post-fix", dict.fromkeys(members, "passed"), fixed),
             ("post-fix-matrix", good, fixed),
         )
-        for _ in range(some("runs", 1, 0, 2, 2, 3))
+        for _ in range(some("tries", 1, 2, 3) if name == "post-fix" else some("runs", 1, 0, 2, 2, 3))
     ]
+    for _ in range(some("tries", 0, 1, 2)):
+        runs.insert(
+            2, Ran("post-fix", dict.fromkeys(members, "failed"), tree=(tree := f"try-{len(runs)}"), tree_after=tree)
+        )
+    if some("scope", False, True):
+        runs.insert(0, Ran("full-matrix", {**wide, "t::wider": "passed"}, tree=START, tree_after=START))
     reverted = some("now", True, False)
     return World(
         members=members,
@@ -320,7 +363,7 @@ def world_of(seed):
 
 OVERRIDES = [
     "same-tests", "measured-at-start", "one-tree", "one-backend", "something-changed", "no-new-fallback", "no-edited-test",
-    "members-pass", "no-regression", "failed-before", "rows-concluded", "matrix-complete", "table-filled",
+    "same-conditions", "matrix-covers", "members-pass", "no-regression", "failed-before", "rows-concluded", "matrix-complete", "table-filled",
 ]  # fmt: skip
 
 

@@ -117,7 +117,9 @@ class Walk:
         failures = tuple(
             Failure(n, "call", Kind(t["kind"])) for n, t in told.tests.items() if t["outcome"] in {"failed", "crashed"}
         )
-        evidence = Evidence((), None, told.complete, failures, tests=records, selected=tuple(told.tests))
+        evidence = Evidence(
+            (), None, told.complete, failures, tests=records, selected=tuple(told.tests), conditions=told.conditions
+        )
         (folder / f"runs/{told.id}").mkdir(parents=True)
         (folder / f"runs/{told.id}/evidence.json").write_text(json.dumps(evidence_to_json(evidence)))
         (folder / f"{told.id}.txt").write_text("output\n")

@@ -13,6 +13,7 @@ from functools import cached_property
 from debug_spyre.runs.scope import Relation, Scope, relation, scope_of
 from debug_spyre.runs.transitions import Answer, RunOutcomes, predicate
 from debug_spyre.session.state import Member, Run, Session
+from debug_spyre.vocabulary.conditions import Conditions, Difference, differences
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
 
@@ -35,6 +36,11 @@ class Measure:
         return scope_of(self.sight.evidence.selected, (*(self.run.scope.get("options") or ()), *surroundings))
 
     @property
+    def conditions(self) -> Conditions | None:
+        """What the run was made under, as its process told it."""
+        return self.sight.evidence.conditions if self.sight is not None else None
+
+    @property
     def is_complete(self) -> bool:
         """The run came to its end."""
         return self.sight is not None and self.sight.evidence.complete
@@ -49,6 +55,25 @@ class Measure:
     def backend(self) -> str | None:
         """The backend's fingerprint, if it was the same at both ends."""
         return self.run.backend if self.run.backend == self.run.backend_after else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """How many states of tree and torch-spyre were validated, how many others of them were red, and in which runs."""
+
+    count: int
+    red: int
+    runs: str
+
+    @property
+    def passes_needed(self) -> int:
+        """Runs of the members that have to pass: a pass after red tries may be luck."""
+        return 1 + min(self.red, 2)
+
+    def says(self) -> str:
+        """4th try; 3 red (r5, r7, r9)."""
+        ending = {1: "st", 2: "nd", 3: "rd"}.get(self.count if self.count < 20 else self.count % 10, "th")
+        return f"{self.count}{ending} try" + (f"; {self.red} red ({self.runs})" if self.red else "")
 
 
 class BeforeAfter:
@@ -105,17 +130,46 @@ class BeforeAfter:
     def repeats(self, of: Measure, name: str, *, members_only: bool) -> list[RunOutcomes]:
         """All runs of that name on the same tree, backend and scope as `of`, itself included.
 
-        A run that somebody else's hold on the card disturbed says nothing of the tree and is left out.
+        A run that somebody else's hold on the card disturbed says nothing of the tree and is left out. Before the fix
+        only runs under the same conditions count: a flake that had to be switched on is none.
         """
+        before = name in {BASELINE, FULL_MATRIX}
         key = (of.run.id, name)
         if key not in self._repeats:
             self._repeats[key] = [
                 m.sight
                 for m in self.all_named(name, members_only=members_only)
                 if m.sight is not None and m.tree == of.tree and m.backend == of.backend and is_same_scope(m, of)
-                if m.run.id == of.run.id or not _is_disturbed(m.sight)
+                if m.run.id == of.run.id or not (_is_disturbed(m.sight) or (before and differing(m, of)))
             ]
         return self._repeats[key]
+
+    @cached_property
+    def tries(self) -> Tries:
+        """Runs after a fix since the session began, whatever tree they saw; `red` on other trees than the newest."""
+        final = self.after_members or self.after_matrix
+        runs = [
+            *self.all_named(POST_FIX, members_only=True), *self.all_named(POST_FIX_MATRIX, members_only=False)
+        ]  # fmt: skip
+        red = [x for x in runs if final is not None and _state_of(x) != _state_of(final) and self._is_red(x)]
+        return Tries(len({_state_of(x) for x in runs}), len({_state_of(x) for x in red}), run_ids(red))
+
+    def _is_red(self, measure: Measure) -> bool:
+        sight = measure.sight
+        return sight is not None and any(predicate(x, sight.of(x.nodeid)) is Answer.HOLDS for x in self.session.members)
+
+    @cached_property
+    def left_out(self) -> tuple[Measure, tuple[str, ...]] | None:
+        """An earlier matrix of the session, and its tests that the matrix before the fix lacks."""
+        if self.before_matrix is None or self.before_matrix.sight is None:
+            return None
+        have = set(self.before_matrix.scope.nodeids)
+        for measure in self._measures:
+            if measure.run.name == FULL_MATRIX and measure.sight is not None:
+                missing = tuple(x for x in measure.scope.nodeids if x not in have)
+                if missing:
+                    return measure, missing
+        return None
 
     def is_scope_dependent(self, member: Member) -> bool:
         """The member's predicate does not hold among the members alone, but in the matrix: it is judged there."""
@@ -134,6 +188,16 @@ class BeforeAfter:
 
 def _is_disturbed(sight: RunOutcomes) -> bool:
     return any("card-busy" in failure.tags for failure in sight.evidence.failures)
+
+
+def _state_of(measure: Measure) -> tuple[str | None, str | None]:
+    return measure.run.tree_digest, measure.run.backend
+
+
+def differing(one: Measure, other: Measure) -> tuple[Difference, ...]:
+    """How the conditions of two runs differ; nothing where one of them is not known."""
+    before, after = one.conditions, other.conditions
+    return () if before is None or after is None else differences(before, after)
 
 
 def is_same_scope(one: Measure, other: Measure) -> bool:

@@ -14,7 +14,7 @@ from debug_spyre.gate import gate_outcomes as conditions
 from debug_spyre.gate import gate_state
 from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.gate.close_request import OPEN, SHUT, UNKNOWN, CloseRequest, Condition, with_override
-from debug_spyre.gate.comparability import same_conditions
+from debug_spyre.gate.comparability import matrix_covers, same_conditions, tries
 from debug_spyre.session.state import Session
 from debug_spyre.tree.changes import Changes, changes_from_json
 from debug_spyre.vocabulary.evidence import Evidence
@@ -30,6 +30,7 @@ OVERRIDABLE = frozenset(
         "no-new-fallback",
         "no-edited-test",
         "same-conditions",
+        "matrix-covers",
     }
 )
 SHOWN_IDS = 400
@@ -83,7 +84,9 @@ def judge(session: Session, evidence: Mapping[str, Evidence], claim: CloseReques
         conditions.members_pass(m),
         conditions.same_tests(m),
         conditions.matrix_complete(m),
+        matrix_covers(m),
         conditions.no_regression(m),
+        tries(m),
         gate_state.measured_at_start(m),
         gate_state.one_tree(m, claim),
         gate_state.one_backend(m, claim),

@@ -62,6 +62,8 @@ def next_step(m: BeforeAfter, now: Present, *, since: int = 0, matrix: bool = Tr
     members = _usable(m, POST_FIX, now, since)
     if not members:
         return Step(POST_FIX, "all members")
+    if len(members) < m.tries.passes_needed:
+        return Step(POST_FIX, f"all members again: {m.tries.red} earlier tries were red, is the pass luck?")
     if not matrix:
         return None
     wide = _usable(m, POST_FIX_MATRIX, now, since)

@@ -73,7 +73,9 @@ def _options(config: Any) -> Iterator[tuple[str, str]]:
 
 
 def _ini(config: Any) -> dict[str, str]:
-    raw = getattr(config, "inicfg", None) or {}
+    raw = (
+        getattr(config, "_inicfg", None) or getattr(config, "inicfg", None) or {}
+    )  # the second name is deprecated since 9.1
     return {"file": str(config.inipath or ""), **{str(k): str(getattr(v, "value", v)) for k, v in sorted(raw.items())}}
 
 

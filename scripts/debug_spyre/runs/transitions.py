@@ -41,10 +41,13 @@ class TestResult:
     seconds: float | None = None
     fallbacks: frozenset[str] = frozenset()
     failure: Failure | None = None
+    flaky: bool = False  # failed first and passed when it was repeated in the same process: never a pass
 
     @property
     def word(self) -> str:
         """The outcome as the validation table shows it."""
+        if self.flaky:
+            return "flaky (failed, then passed)"
         if self.failure is not None and self.outcome in FAILING:
             return f"{self.outcome} ({self.failure.kind})"
         return str(self.outcome)
@@ -86,7 +89,9 @@ def _index(evidence: Evidence) -> dict[str, TestResult]:
     seen: dict[str, TestResult] = {}
     for test in evidence.tests:
         ops = frozenset(map(op_name, test.fallbacks)) | fallbacks.get(test.nodeid, set())
-        now = TestResult(test.nodeid, test.outcome, test.seconds, ops, failures.get(test.nodeid))
+        flaky = test.reruns > 0 and test.outcome in PASSING
+        outcome = Outcome.FAILED if flaky else test.outcome
+        now = TestResult(test.nodeid, outcome, test.seconds, ops, failures.get(test.nodeid), flaky)
         before = seen.get(test.nodeid)
         # a second attempt that passes does not undo the first
         if before is None or BADNESS.index(now.outcome) >= BADNESS.index(before.outcome):

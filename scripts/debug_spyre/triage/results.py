@@ -34,6 +34,7 @@ class Results:
     running: dict[str, str] = field(default_factory=dict)  # node id -> the phase that is next
     fallbacks: dict[tuple[str, str | None, int | None], dict[str, None]] = field(default_factory=dict)
     passed: set[str] = field(default_factory=set)  # tests whose call passed, whatever their teardown did
+    reruns: dict[str, int] = field(default_factory=dict)
     finished: bool = False
     begun: bool = False
 
@@ -53,6 +54,8 @@ class Results:
             self.modes[nodeid] = str(data.get("compile_mode"))
         elif event == "start" and isinstance(nodeid, str):
             self.running[nodeid] = "setup"
+        elif event in {"rerun", "retried"} and isinstance(nodeid, str):
+            self.reruns[nodeid] = self.reruns.get(nodeid, 0) + 1
         elif event == "report" and isinstance(nodeid, str):
             self._report(nodeid, data, number)
 
@@ -78,7 +81,8 @@ class Results:
             self.outcomes[nodeid] = Outcome.XPASSED if expected else Outcome.PASSED
             if not expected:
                 self.passed.add(nodeid)
-            self.failures.pop((nodeid, "call"), None)
+            if self.failures.pop((nodeid, "call"), None) is not None:
+                self.reruns[nodeid] = self.reruns.get(nodeid, 0) + 1
 
     def _failure(self, nodeid: str, phase: str, data: dict[str, Any], number: int) -> Failure:
         block = Block(title=nodeid, phase=phase, nodeid=nodeid, number=number)
@@ -127,7 +131,9 @@ class Results:
             for test in tests:
                 by_test.setdefault(test, set()).add(op)
         records = tuple(
-            TestRecord(n, o, self.seconds.get(n), self.modes.get(n), tuple(sorted(by_test.get(n, ()))))
+            TestRecord(
+                n, o, self.seconds.get(n), self.modes.get(n), tuple(sorted(by_test.get(n, ()))), self.reruns.get(n, 0)
+            )
             for n, o in outcomes.items()
         )
         return Evidence(

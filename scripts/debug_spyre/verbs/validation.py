@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.gate import validation as core
-from debug_spyre.gate.before_after import BeforeAfter
+from debug_spyre.gate.before_after import BeforeAfter, Tries
 from debug_spyre.gate.close_request import CloseRequest
 from debug_spyre.gate.gate import Gate, judge
 from debug_spyre.gate.io.validation_jobs import Limits, gate_evidence, job_for, present, running
@@ -187,7 +187,11 @@ def _record(folder: Folder, changes: Changes | None, args: Namespace) -> int:
         "regressions": len(made) - 1,
         "log": str(html),
     }
-    answer([*_says(table, gate, regressions=len(made) - 1), f"log: {html}"], data, as_json=args.json)
+    answer(
+        [*_says(table, gate, _measured(folder).tries, regressions=len(made) - 1), f"log: {html}"],
+        data,
+        as_json=args.json,
+    )
     failing = {"members-pass", "no-regression"} & {r.code for r in gate.reasons}
     return int(Exit.NO if failing else Exit.YES)
 
@@ -199,9 +203,9 @@ def _runs(m: BeforeAfter) -> list[Any]:
     return [*m.before, *(x for x in named if x.tree == tree or x in m.after)]
 
 
-def _says(table: ValidationRecorded, gate: Gate, *, regressions: int) -> list[str]:
+def _says(table: ValidationRecorded, gate: Gate, tries: Tries, *, regressions: int) -> list[str]:
     cleared = sum(1 for row in table.rows if row["cleared"])
-    lines = [f"members: {cleared} of {len(table.rows)} cleared"]
+    lines = [f"members: {cleared} of {len(table.rows)} cleared" + (f" ({tries.says()})" if tries.red else "")]
     matrix = table.matrix or {}
     if matrix.get("post_run"):
         told = matrix["numbers"]

@@ -139,6 +139,7 @@ class TestRecord:
     seconds: float | None = None
     compile_mode: str | None = None  # "NONE", "STOCK_TORCH_COMPILE", "None" ... where a vLLM config was active
     fallbacks: tuple[str, ...] = ()  # the set of ops, sorted
+    reruns: int = 0  # calls before this outcome that failed and were repeated in the same process
 
 
 @dataclass(frozen=True, slots=True)
