@@ -16,7 +16,16 @@ from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import replay
 from debug_spyre.tree.io.snapshot import snapshot
 from debug_spyre.vocabulary.conditions import Conditions
-from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, Severity, TestRecord, evidence_to_json
+from debug_spyre.vocabulary.evidence import (
+    Evidence,
+    Failure,
+    Kind,
+    Outcome,
+    Severity,
+    TestRecord,
+    Work,
+    evidence_to_json,
+)
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "a",
@@ -139,11 +148,12 @@ class Story:
         busy=False,
         env=None,
         conditions=SAME,
+        work=(),
     ):
         """`tests`: node id -> outcome word, or a dict with outcome, kind, severity, seconds, fallbacks."""
         run_id = run_id or f"r{sum(e.kind == 'run_started' for e in self.events) + 1}"
         if members_only is None:
-            members_only = name in {"baseline", "post-fix"}
+            members_only = name in {"baseline", "post-fix", "work-before", "work-after"}
         self.add(
             ev.RunStarted(
                 run=run_id, verb="run", name=name, argv=("pytest",), output=f"{name}.txt", pytest_args=("x",),
@@ -174,6 +184,7 @@ class Story:
             tests=tuple(records),
             selected=tuple(tests if selected is None else selected),
             conditions=conditions,
+            work=tuple(work),
         )
         self.add(
             ev.RunFinished(
@@ -184,6 +195,15 @@ class Story:
             )
         )  # fmt: skip
         return run_id
+
+    def count(self, before=(), after=(), *, fixed=FIXED):
+        """What the members do, counted without the fix and with it; the same where nothing is told."""
+        ids = [m.nodeid for m in self.session.members]
+        plain = [Work(n, {"aten.mm": 1}) for n in ids]
+        runs = [("work-after", "passed", fixed, after), ("work-before", "failed", START, before)]
+        reverted = any(e.kind == "tree_reverted" for e in self.events)
+        for name, outcome, tree, work in runs if reverted else runs[::-1]:
+            self.run(name, dict.fromkeys(ids, outcome), tree=tree, work=work or plain)
 
     def row(self, verdict="confirmed"):
         number = sum(e.kind == "hypothesis_added" for e in self.events) + 1
@@ -223,6 +243,7 @@ def good_story(**kw):
     b = story.run("post-fix-matrix", {**dict.fromkeys(ids, "passed"), "t::c": "passed", "t::d": "skipped"}, tree=FIXED)
     story.table([a, b])
     story.add(ev.TreeReverted(patch="fix.patch", files=("a.py",), digest=START, patched=FIXED))
+    story.count()
     return story
 
 

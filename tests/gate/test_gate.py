@@ -22,6 +22,9 @@ PLAIN = Changes(files=("spyre_inference/ops.py",))
 
 
 def gate(story, **kw):
+    if not any(e.kind == "run_started" and e.name.startswith("work-") for e in story.events):
+        patched = [e.tree_digest for e in story.events if e.kind == "run_started" and e.name == "post-fix"]
+        story.count(fixed=patched[-1] if patched else FIXED)
     claim = {"tree_digest": START, "backend": BACKEND, "changes": PLAIN, "retrospective": TOLD, **kw}
     return judge(story.session, story.evidence, CloseRequest(**claim))
 
@@ -35,7 +38,7 @@ def test_the_good_story_opens_the_gate_and_every_condition_says_so():
     assert found.state is GateState.OPEN
     assert found.reasons == ()
     assert {c.state for c in found.conditions} == {GateState.OPEN}
-    assert len({c.code for c in found.conditions}) == len(found.conditions) == 18
+    assert len({c.code for c in found.conditions}) == len(found.conditions) == 19
     assert all(c.text for c in found.conditions)
 
 

@@ -12,6 +12,7 @@ from debug_spyre.gate.close_request import CloseRequest, Retrospective
 from debug_spyre.gate.gate import judge
 from debug_spyre.session import events as ev
 from debug_spyre.tree.changes import Changes
+from debug_spyre.vocabulary.evidence import Work
 from debug_spyre.vocabulary.words import GateState
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
@@ -76,6 +77,7 @@ class World:
     table_current: bool
     table_members: list
     reopened_after_table: bool
+    work: str = "same"  # same, less, more, uncounted, not before, not after
     start: str = START
 
 
@@ -209,6 +211,10 @@ def naive(w):
                         return False
     if "no-edited-test" not in aside and (w.edited_tests or w.tolerance):
         return False
+    # no more work on the CPU than before, counted on the patched tree; or the patch was approved
+    if not w.approved and trees != {w.start}:
+        if len(trees) != 1 or trees != {FIXED} or w.work not in ("same", "less"):
+            return False
     # the table, the rows, the three parts
     if not w.table_current or w.reopened_after_table or not set(w.members) <= set(w.table_members):
         return False
@@ -233,6 +239,17 @@ def play(w):
             story.add(ev.FindingNoted(text="rebuilt", expect_change="torch-spyre"))
     for row in w.rows:
         story.row(row)
+    tests = dict.fromkeys(w.members, "passed")
+    usual = [Work(n, {"aten.mm": 2}, moved=(("to the CPU", "a.py:1", 1),)) for n in w.members]
+    told = {
+        "more": [Work(n, {"aten.mm": 2}, moved=(("to the CPU", "a.py:1", 2),)) for n in w.members],
+        "less": [Work(n, {"aten.mm": 1}) for n in w.members],
+        "uncounted": usual[:-1],
+    }
+    if w.work != "not before":
+        story.run("work-before", tests, work=usual)
+    if w.work != "not after":
+        story.run("work-after", tests, tree=FIXED, work=told.get(w.work, usual))
     after = [r.id for r in w.runs if r.name in ("post-fix", "post-fix-matrix")]
     story.table(after if w.table_current else after[:-1], members=w.table_members)
     if w.reopened_after_table:
@@ -262,6 +279,7 @@ def answer(w):
 
 
 TOPICS = (
+    "work",
     "conditions",
     "tries",
     "outcomes",
@@ -358,6 +376,7 @@ def world_of(seed):
         table_current=some("table", True, False),
         table_members=some("table", members, members[:-1]),
         reopened_after_table=some("table", False, True),
+        work=some("work", "same", "less", "more", "uncounted", "not before", "not after"),
     )
 
 

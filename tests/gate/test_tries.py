@@ -31,6 +31,7 @@ def told(matrices=({},), reds=(), passes=1, *, fixed_matrix=FIXED_WIDE):
     runs.append(story.run("post-fix-matrix", fixed_matrix, tree=FIXED))
     story.table(runs)
     story.add(ev.TreeReverted(patch="fix.patch", files=("a.py",), digest=START, patched=FIXED))
+    story.count()
     return story
 
 

@@ -15,7 +15,7 @@ from debug_spyre.runs.transitions import Answer, RunOutcomes, predicate
 from debug_spyre.session.state import Member, Run, Session
 from debug_spyre.vocabulary.conditions import Conditions, Difference, differences
 from debug_spyre.vocabulary.evidence import Evidence
-from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
+from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, WORK_AFTER, WORK_BEFORE
 
 _PLACES = ("_CACHE_DIR", "PYTHONPATH")  # where something lies does not change what is measured
 
@@ -94,6 +94,22 @@ class BeforeAfter:
         """Finished valid runs of that name, oldest first."""
         found = [m for m in self._measures if m.run.name == name and m.run.is_finished and m.run.valid]
         return [m for m in found if self._is_of_members(m) is members_only]
+
+    def work(self, name: str, tree: str | None) -> Measure | None:
+        """The newest run on that tree which counted what the members do, each member of it."""
+        found = [m for m in self._measures if m.run.name == name and m.run.is_finished and m.run.valid]
+        fit = [m for m in found if m.sight is not None and m.tree is not None and m.tree == tree]
+        return fit[-1] if fit else None
+
+    @cached_property
+    def work_before(self) -> Measure | None:
+        """The count on the tree as it was at open."""
+        return self.work(WORK_BEFORE, self.start)
+
+    @cached_property
+    def work_after(self) -> Measure | None:
+        """The count with the fix in place."""
+        return self.work(WORK_AFTER, self.patched)
 
     def _is_of_members(self, measure: Measure) -> bool:
         """Asked for as such, or a run that selected just the members (a cluster of one, say)."""

@@ -15,6 +15,7 @@ from debug_spyre.gate import gate_state
 from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.gate.close_request import OPEN, SHUT, UNKNOWN, CloseRequest, Condition, with_override
 from debug_spyre.gate.comparability import matrix_covers, same_conditions, tries
+from debug_spyre.gate.work import no_added_cpu_work
 from debug_spyre.session.state import Session
 from debug_spyre.tree.changes import Changes, changes_from_json
 from debug_spyre.vocabulary.evidence import Evidence
@@ -93,6 +94,7 @@ def judge(session: Session, evidence: Mapping[str, Evidence], claim: CloseReques
         gate_state.something_changed(m),
         conditions.no_new_fallback(m),
         conditions.no_edited_test(m, changes),
+        no_added_cpu_work(m, claim, changes),
         gate_state.tree_at_start(session, claim),
         gate_state.table_filled(m),
         gate_state.rows_concluded(session),

@@ -17,7 +17,7 @@ from debug_spyre.runs.transitions import Answer, MatrixChange, TestResult, compa
 from debug_spyre.session.events import HypothesisAdded
 from debug_spyre.session.state import Member, Session
 from debug_spyre.tree.changes import Changes
-from debug_spyre.vocabulary.words import FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, RunStatus
+from debug_spyre.vocabulary.words import FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, WORK_AFTER, RunStatus
 
 _CUT_SHORT = {RunStatus.INTERRUPTED, RunStatus.KILLED, RunStatus.LOST, RunStatus.BUSY}
 MOST_ROWS = 3
@@ -64,8 +64,16 @@ def next_step(m: BeforeAfter, now: Present, *, since: int = 0, matrix: bool = Tr
         return Step(POST_FIX, "all members")
     if len(members) < m.tries.passes_needed:
         return Step(POST_FIX, f"all members again: {m.tries.red} earlier tries were red, is the pass luck?")
-    if not matrix:
+    return (_matrix_step(m, now, since) if matrix else None) or _work_step(m, now, members)
+
+
+def _work_step(m: BeforeAfter, now: Present, members: Sequence[Measure]) -> Step | None:
+    if now.tree in {None, m.start} or m.work(WORK_AFTER, now.tree) is not None or not _all_pass(m, members):
         return None
+    return Step(WORK_AFTER, "the members once more: what do they do on the card and on the CPU?")
+
+
+def _matrix_step(m: BeforeAfter, now: Present, since: int) -> Step | None:
     wide = _usable(m, POST_FIX_MATRIX, now, since)
     if not wide:
         return Step(POST_FIX_MATRIX, "the matrix")
@@ -73,6 +81,13 @@ def next_step(m: BeforeAfter, now: Present, *, since: int = 0, matrix: bool = Tr
     if len(wide) == 1 and change is not None and change.new:
         return Step(POST_FIX_MATRIX, f"the matrix again: {len(change.new)} new failures, is it a flake?")
     return None
+
+
+def _all_pass(m: BeforeAfter, measures: Sequence[Measure]) -> bool:
+    sights = [x.sight for x in measures if x.sight is not None]
+    return all(
+        predicate(member, s.of(member.nodeid)) is not Answer.HOLDS for member in m.session.members for s in sights
+    )
 
 
 def _usable(m: BeforeAfter, name: str, now: Present, since: int) -> list[Measure]:

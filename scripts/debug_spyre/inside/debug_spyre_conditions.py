@@ -73,9 +73,9 @@ def _options(config: Any) -> Iterator[tuple[str, str]]:
 
 
 def _ini(config: Any) -> dict[str, str]:
-    raw = (
-        getattr(config, "_inicfg", None) or getattr(config, "inicfg", None) or {}
-    )  # the second name is deprecated since 9.1
+    raw = vars(config).get("_inicfg")  # the name without the underscore is deprecated since 9.1
+    if raw is None:
+        raw = getattr(config, "inicfg", None) or {}
     return {"file": str(config.inipath or ""), **{str(k): str(getattr(v, "value", v)) for k, v in sorted(raw.items())}}
 
 

@@ -6,6 +6,7 @@ A test that was set up but has no report of its call is where the process ended.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +16,18 @@ from debug_spyre.triage.judging import judge
 from debug_spyre.triage.lines import clean
 from debug_spyre.triage.rule import Rule
 from debug_spyre.triage.rules import RULES
-from debug_spyre.vocabulary.evidence import Counts, Evidence, Failure, Fallback, Kind, Outcome, TestRecord, Unrecognised
+from debug_spyre.vocabulary.codec import FormError, from_json
+from debug_spyre.vocabulary.evidence import (
+    Counts,
+    Evidence,
+    Failure,
+    Fallback,
+    Kind,
+    Outcome,
+    TestRecord,
+    Unrecognised,
+    Work,
+)
 
 _OUTCOME_OF = {Kind.CRASH: Outcome.CRASHED, Kind.TIMEOUT: Outcome.TIMEOUT}
 
@@ -34,6 +46,7 @@ class Results:
     running: dict[str, str] = field(default_factory=dict)  # node id -> the phase that is next
     fallbacks: dict[tuple[str, str | None, int | None], dict[str, None]] = field(default_factory=dict)
     passed: set[str] = field(default_factory=set)  # tests whose call passed, whatever their teardown did
+    work: dict[str, Work] = field(default_factory=dict)
     reruns: dict[str, int] = field(default_factory=dict)
     finished: bool = False
     begun: bool = False
@@ -54,6 +67,9 @@ class Results:
             self.modes[nodeid] = str(data.get("compile_mode"))
         elif event == "start" and isinstance(nodeid, str):
             self.running[nodeid] = "setup"
+        elif event == "work" and isinstance(nodeid, str):
+            with suppress(FormError):
+                self.work[nodeid] = from_json(Work, data)
         elif event in {"rerun", "retried"} and isinstance(nodeid, str):
             self.reruns[nodeid] = self.reruns.get(nodeid, 0) + 1
         elif event == "report" and isinstance(nodeid, str):
@@ -150,6 +166,7 @@ class Results:
             ),
             collected=len(self.collected) or None,
             selected=tuple(self.collected),
+            work=tuple(self.work.values()),
         )
 
     def _counts(self, outcomes: dict[str, Outcome]) -> Counts | None:

@@ -10,7 +10,7 @@ from typing import Any
 from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.gate.close_request import CloseRequest, Retrospective
 from debug_spyre.gate.gate import OVERRIDABLE, Gate, judge, judge_blocked
-from debug_spyre.gate.io.validation_jobs import gate_evidence, present
+from debug_spyre.gate.io.validation_jobs import count_before, gate_evidence, present
 from debug_spyre.queue.queue_rules import check_open, nothing_explains
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session
@@ -58,8 +58,11 @@ def _close(args: Namespace) -> int:
     if not args.check:
         check_open(session)
         refuse_while_running(folder, session)
-    claim = _claim(args, folder, session)
     wanted = Status(args.status)
+    if wanted is Status.RESOLVED and not args.check and not args.patch_approved:
+        count_before(folder, session)
+        session = load_session(folder)
+    claim = _claim(args, folder, session)
     if args.check:
         gate = _judge(session, folder, wanted, claim)
         answer(_says_all(gate, wanted), {"session": folder.stem, **gate.to_json()}, as_json=args.json)

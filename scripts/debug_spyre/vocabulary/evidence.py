@@ -143,6 +143,16 @@ class TestRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """What one test had done where: [what, file:line, times] of CPU ops and transfers outside tests; device ops by name."""
+
+    nodeid: str
+    device: dict[str, int] = field(default_factory=dict)
+    cpu: tuple[tuple[str, str, int], ...] = ()
+    moved: tuple[tuple[str, str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Unrecognised:
     """A failure text that no rule knows: listed, never hidden."""
 
@@ -168,6 +178,7 @@ class Evidence:
     signal: int | None = None
     seen: Counts | None = None  # without a counts line: the outcomes that the text shows so far
     sessions: tuple[SessionCounts, ...] = ()  # where there are several: the counts are their sum
+    work: tuple[Work, ...] = ()  # of a run that counted it
     conditions: Conditions | None = None  # of a run of ours: what its process told of itself
 
 

@@ -59,5 +59,7 @@ BASELINE = "baseline"
 CPU_CONTROL = "cpu-control"
 POST_FIX = "post-fix"
 POST_FIX_MATRIX = "post-fix-matrix"
+WORK_BEFORE = "work-before"  # the members once more, their device ops, CPU ops and transfers counted
+WORK_AFTER = "work-after"
 VERBOSE = "verbose"
 RUN_NAMES = (FULL_MATRIX, BASELINE, CPU_CONTROL, POST_FIX, POST_FIX_MATRIX, VERBOSE)

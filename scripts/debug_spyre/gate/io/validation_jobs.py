@@ -9,7 +9,7 @@ from debug_spyre.gate.before_after import BeforeAfter, Measure
 from debug_spyre.gate.validation import Present, Step
 from debug_spyre.host.fingerprint import backend_fingerprint
 from debug_spyre.host.interpreter import choose
-from debug_spyre.runs.io.jobs import JobSpec
+from debug_spyre.runs.io.jobs import JobSpec, run_job
 from debug_spyre.runs.io.pytest_command import pytest_command
 from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.session.io.evidence_store import load_evidence
@@ -18,7 +18,9 @@ from debug_spyre.session.state import Session
 from debug_spyre.tree.io.snapshot import tree_digest
 from debug_spyre.vocabulary.errors import RefusedError
 from debug_spyre.vocabulary.evidence import Evidence
-from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX
+from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, WORK_AFTER, WORK_BEFORE
+
+_COUNTS = (WORK_BEFORE, WORK_AFTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +40,14 @@ def present(checkout: Path) -> Present:
 
 def gate_evidence(folder: Folder, session: Session) -> dict[str, Evidence]:
     """Evidence of the runs that the gate compares, and of no others: a long session has many."""
-    names = {BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX}
+    names = {BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, *_COUNTS}
     return load_evidence(folder, [run for run in session.runs.values() if run.name in names])
 
 
 def running(folder: Folder) -> RunFolder | None:
     """The run of a validation that is under way, if any."""
     for run in run_folders_of(folder.path):
-        if run.has_live_supervisor() and run.job().name in {POST_FIX, POST_FIX_MATRIX}:
+        if run.has_live_supervisor() and run.job().name in {POST_FIX, POST_FIX_MATRIX, *_COUNTS}:
             return run
     return None
 
@@ -60,8 +62,9 @@ def job_for(step: Step, m: BeforeAfter, folder: Folder, limits: Limits) -> JobSp
     words, env = _as_before(step, m)
     interpreter = choose(checkout)
     argv, env = pytest_command(
-        checkout, words, name=step.name, env=env, known=_known(m), interpreter=interpreter, verb="validate"
-    )
+        checkout, words, name=step.name, env=env, plugins=("debug_spyre_work",) if step.name in _COUNTS else (),
+        known=_known(m), interpreter=interpreter, verb="validate",
+    )  # fmt: skip
     return JobSpec(
         folder=folder.path,
         checkout=checkout,
@@ -70,7 +73,7 @@ def job_for(step: Step, m: BeforeAfter, folder: Folder, limits: Limits) -> JobSp
         argv=argv,
         pytest_args=tuple(words),
         env=env,
-        members_only=step.name == POST_FIX,
+        members_only=step.name != POST_FIX_MATRIX,
         timeout=limits.timeout,
         stall=limits.stall,
         wait=limits.wait,
@@ -78,11 +81,20 @@ def job_for(step: Step, m: BeforeAfter, folder: Folder, limits: Limits) -> JobSp
     )
 
 
+def count_before(folder: Folder, session: Session) -> None:
+    """Count what the members do without the fix, where that is all that is missing: the tree is at its start again."""
+    m = BeforeAfter(session, gate_evidence(folder, session))
+    wanted = m.work_after is not None and m.work_before is None and m.before_members is not None
+    if wanted and m.patched != m.start and tree_digest(Path(session.checkout)) == m.start:
+        run_job(job_for(Step(WORK_BEFORE, "the members without the fix"), m, folder, Limits()), foreground=None)
+
+
 def _as_before(step: Step, m: BeforeAfter) -> tuple[tuple[str, ...], dict[str, str]]:
     members = tuple(x.nodeid for x in m.session.members)
-    before = m.before_members if step.name == POST_FIX else m.before_matrix
+    is_matrix = step.name == POST_FIX_MATRIX
+    before = m.before_matrix if is_matrix else m.before_members
     env = {k: v for k, v in before.run.env.items() if k != "PYTHONPATH"} if before else {}
-    if step.name == POST_FIX:
+    if not is_matrix:
         words = before.run.pytest_args if before else None
         has_all = before is not None and before.sight is not None and set(members) <= set(before.sight.nodeids)
         return (words if words and has_all else members), env
