@@ -124,7 +124,7 @@ def test_from_a_dirty_tree_to_resolved_and_the_user_misses_nothing(loop):
     assert [row["post"] for row in data["rows"]] == ["passed", "passed"]
     assert all(row["pre"].startswith("failed") for row in data["rows"])
     assert (data["matrix"]["new"], data["matrix"]["scope_equal"]) == ([], True)
-    assert {r["code"] for r in data["reasons"]} == {"tree-at-start", "retrospective"}
+    assert {r["code"] for r in data["reasons"]} == {"tree-at-start", "retrospective", "work-on-the-card"}
     loop.run("revert")
     assert state_of(loop.checkout) == before
     assert tree_digest(loop.checkout) == start
@@ -245,7 +245,7 @@ def test_a_pass_with_a_new_fallback_is_flagged(loop):
     loop.write("spyre_inference/ops.py", OPS.replace("def scale(x):\n    return x + 1\n", falling))
     loop.json("validate")
     loop.run("revert")
-    assert loop.codes() == {"no-new-fallback"}
+    assert loop.codes() == {"no-new-fallback", "work-on-the-card"}
     loop.run("close", "resolved", *TOLD, "--override", "no-new-fallback", "accepted until the kernel is there")
     assert loop.session.overrides[0].code == "no-new-fallback"
 
@@ -256,7 +256,7 @@ def test_an_edited_test_is_flagged_and_a_skipped_member_is_no_pass(loop):
     loop.write("tests/test_ops.py", TESTS.replace("2 * width", "width + 1"))
     loop.json("validate")
     loop.run("revert")
-    assert loop.codes() == {"no-edited-test"}
+    assert loop.codes() == {"no-edited-test", "work-on-the-card"}
     loop.write(
         "tests/test_ops.py", TESTS.replace("    assert ops.scale", "    pytest.skip('later')\n    assert ops.scale")
     )
