@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -284,7 +285,11 @@ def test_a_supervisor_that_is_killed_costs_a_run_and_no_more(loop):
     loop.write("tests/conftest.py", (loop.checkout / "tests/conftest.py").read_text() + "import time\ntime.sleep(1)\n")
     loop.write("spyre_inference/ops.py", FIXED)
     assert main(["validate", "--foreground", "0.5"]) == 79
-    run = next(r for r in loop.session.runs.values() if r.name == "post-fix")
+    for _ in range(600):  # on a busy machine the run begins after the verb has answered
+        run = next((r for r in loop.session.runs.values() if r.name == "post-fix"), None)
+        if run is not None:
+            break
+        time.sleep(0.1)
     os.kill(run.supervisor, 9)
     for _ in range(10):
         status = main(["validate"])
