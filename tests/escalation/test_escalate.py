@@ -260,3 +260,82 @@ def test_a_user_whose_name_is_a_word_of_the_script_does_not_break_it(place):
     assert (folder.path / "escalation/repro.py").read_text() == script
     assert "these names stay readable in the bundle: max" in done.stdout
     assert USER not in (folder.path / "escalation/logs/baseline.txt").read_text()
+
+
+CAUSE = {
+    "id": "k1", "session": None, "sentence": "aten.var.dim adds only the first 96 when size -1 of argument 0 > 96",
+    "op": "aten.var.dim", "claim": "cause", "manner": "wrong-values", "tests": [NODE],
+    "condition": {
+        "text": "size -1 of argument 0 > 96", "exact": True,
+        "borders": [{"right": "aten.var.dim 'f16[2,96]' '[-1]'", "wrong": "aten.var.dim 'f16[2,97]' '[-1]'"}],
+    },
+    "explains": {"tests": 4, "of": 4, "calls": 1204, "predicted_wrong": 40, "were_wrong": 39, "contradictions": 1},
+    "control": "passes", "ways_round": [{"text": "compiled", "measured": "wrong"}, {"text": "in float32", "measured": "right"}],
+}  # fmt: skip
+
+
+def told(folder, *causes):
+    data = {"matrix": {}, "seconds": 1.0, "budget": {"minutes": 15, "left_out": []}, "causes": causes}
+    (folder.path / "dossier.json").write_text(json.dumps({"schema": 1, **data}))
+
+
+def test_the_issue_begins_with_what_was_found_and_says_where_it_begins(place, escalate):
+    folder = tell(place)
+    told(folder, {**CAUSE, "claim": "located", "sentence": "another sentence"}, CAUSE)
+    escalate()
+    issue = (folder.path / "escalation/issue.md").read_text()
+    assert issue.splitlines()[0] == f"# {CAUSE['sentence']}"
+    happened = issue.split("### What happened?")[1].split("###")[0]
+    assert happened.strip().startswith(CAUSE["sentence"])
+    for words in (
+        "both sides of each border", "right is `aten.var.dim 'f16[2,96]'", "wrong is `aten.var.dim 'f16[2,97]'",
+        "4 of 4 failing tests", "40 were predicted wrong and 39 were", "Right on the same call: in float32", "Wrong as well: compiled",
+    ):  # fmt: skip
+        assert words in happened, words
+    assert "accumulation order: differs by more than one" in issue
+
+
+def test_the_words_to_search_with_are_the_op_and_what_it_does_without_numbers(place, escalate):
+    folder = tell(place)
+    told(folder, CAUSE)
+    search = json.loads(escalate("--json").stdout)["search"]
+    assert search.startswith("aten.var adds only first") and not any(c.isdigit() for c in search)
+    assert len(search.split()) == len(set(search.split()))
+
+
+def test_a_located_cause_is_handed_over_as_located(place, escalate):
+    folder = tell(place)
+    told(folder, {**CAUSE, "claim": "located", "control": None})
+    escalate()
+    assert "Claim: located: no proof" in (folder.path / "escalation/issue.md").read_text()
+
+
+def test_got_and_wanted_are_what_the_proved_script_printed(place, escalate):
+    folder = tell(place)
+    (folder.path / "repro").mkdir()
+    proof = {"script": "repro.py", "runs": ["r3"], "stamp": "VERIFIED"}
+    (folder.path / "repro/verification.json").write_text(json.dumps({"proofs": [proof]}))
+    (folder.path / "r3.txt").write_text("5 of 9 elements are wrong: got [0.5], wanted [1.0]\n")
+    folder.journal.append_with(
+        lambda _: [
+            ev.RunStarted(run="r3", verb="repro", name=None, argv=("python",), output="r3.txt"),
+            ev.RunFinished(run="r3", status="passed", valid=True, seconds=1.0, exit=0),
+            ev.ReportMade(
+                verb="repro", lines=("repro.py: VERIFIED",), report="repro/verification.json",
+                data={"script": "repro.py", "stamp": "VERIFIED: 3 of 3"},
+            ),
+        ]
+    )  # fmt: skip
+    escalate()
+    assert (
+        "It prints:\n\n```text\n5 of 9 elements are wrong: got [0.5], wanted [1.0]\n```"
+        in (folder.path / "escalation/issue.md").read_text()
+    )
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"causes": 3}', "[]"])
+def test_a_dossier_that_can_not_be_read_leaves_the_failure_as_title(place, escalate, text):
+    folder = tell(place)
+    (folder.path / "dossier.json").write_text(text)
+    escalate()
+    assert (folder.path / "escalation/issue.md").read_text().startswith("# wide-rows: ")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from debug_spyre.escalation.finding import Finding, search_words
 from debug_spyre.escalation.readiness import failing_run, revision
 from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Stage
@@ -20,6 +21,8 @@ class Issue:
     """Values for templates/issue.md.j2."""
 
     title: str
+    finding: Finding | None
+    shown: tuple[str, ...]  # what the proved script printed
     problem: str
     numbers: tuple[str, ...]
     expected: str
@@ -40,8 +43,10 @@ class Issue:
     omitted: tuple[str, ...]
 
 
-def title_of(session: Session, failure: Failure | None) -> str:
-    """A title from the signature: what differs, where, for which op."""
+def title_of(session: Session, failure: Failure | None, finding: Finding | None = None) -> str:
+    """The finding's own sentence; without one, what the failure shows: what differs, where, for which op."""
+    if finding is not None:
+        return _cut(finding.sentence)
     if failure is None:
         return _cut(f"{session.slug}: {session.symptom}")
     if failure.kind.value == "mismatch":
@@ -61,19 +66,21 @@ def _cut(text: str) -> str:
 
 
 def search_text(failure: Failure | None) -> str:
-    """Words to look for duplicates with: the stable part of the message."""
+    """Words to look for duplicates with where nothing was found: the stable part of the message."""
     if failure is None:
         return ""
     message = (failure.message or failure.pattern or "").splitlines()
     words = [w for w in (message[0] if message else "").split() if not any(c.isdigit() for c in w)]
     name = (failure.inner_class or failure.error_class or "").rsplit(".", 1)[-1]
-    return " ".join([name, *words[:10]]).strip()
+    return " ".join(dict.fromkeys([name, *words[:10]])).strip()
 
 
 def build_issue(
     session: Session,
     evidence: Mapping[str, Evidence],
     *,
+    finding: Finding | None = None,
+    shown: tuple[str, ...] = (),
     repro: tuple[str, str] | None,
     verification: Mapping[str, Any] | None,
     op_verdicts: tuple[str, ...],
@@ -86,7 +93,9 @@ def build_issue(
     ids = [m.nodeid for m in session.members]
     summary = session.summaries[-1].text if session.summaries else session.symptom
     return Issue(
-        title=title_of(session, failure),
+        title=title_of(session, failure, finding),
+        finding=finding,
+        shown=shown,
         problem=summary,
         numbers=run.digest if run else (),
         expected=_expected(failure),
@@ -97,12 +106,12 @@ def build_issue(
         more_nodeids=max(0, len(ids) - OPEN_BUT_TOLD),
         environment=environment_rows(session),
         traceback=(failure.message or "") if failure else "",
-        ruled_out=_rows(session, HypothesisStatus.RULED_OUT),
-        confirmed=_rows(session, HypothesisStatus.CONFIRMED),
+        ruled_out=_ruled_out(session),
+        confirmed=_confirmed(session, finding),
         findings=tuple(f.text + (f" ({f.reference})" if f.reference else "") for f in session.findings),
         op_verdicts=op_verdicts,
         pattern=failure.pattern if failure else None,
-        search=search_text(failure),
+        search=search_words(finding) if finding else search_text(failure),
         files=files,
         omitted=omitted,
     )
@@ -116,8 +125,17 @@ def _expected(failure: Failure | None) -> str:
     return "the op compiles and runs as it does on the CPU"
 
 
-def _rows(session: Session, status: HypothesisStatus) -> tuple[tuple[str, str], ...]:
-    return tuple((h.text, h.outcome or "") for h in session.hypotheses if h.status is status)
+def _ruled_out(session: Session) -> tuple[tuple[str, str], ...]:
+    """Each row that was ruled out, with its outcome and the runs that did it."""
+    rows = [h for h in session.hypotheses if h.status is HypothesisStatus.RULED_OUT]
+    return tuple((h.text, (h.outcome or "") + (f" ({', '.join(h.runs)})" if h.runs else "")) for h in rows)
+
+
+def _confirmed(session: Session, finding: Finding | None) -> tuple[tuple[str, str], ...]:
+    """Confirmed rows that say more than the finding does."""
+    rows = [h for h in session.hypotheses if h.status is HypothesisStatus.CONFIRMED]
+    said = finding.sentence if finding else None
+    return tuple((h.text, "" if h.outcome in {said, h.text} else h.outcome or "") for h in rows if h.text != said)
 
 
 def environment_rows(session: Session) -> tuple[tuple[str, str], ...]:

@@ -141,11 +141,12 @@ def _difference_lines(writer: _Writer, program: Program) -> list[str]:
     if program.repeat > 1:
         lines += [f"for number in range({program.repeat}):", *(f"    {line}" for line in got)]
         lines += ["    if wrong.any():", "        break"]
-        told = '{int(wrong.sum())} of {wrong.numel()} elements are wrong in call {number + 1}"'
+        told = "{int(wrong.sum())} of {wrong.numel()} elements are wrong in call {number + 1}"
     else:
         lines += got
-        told = '{int(wrong.sum())} of {wrong.numel()} elements are wrong"'
-    return [*lines, f'print(f"{told})', f"raise SystemExit(0 if wrong.any() else {NOT_SHOWN})"]
+        told = "{int(wrong.sum())} of {wrong.numel()} elements are wrong"
+    values = "got {got[wrong][:3].tolist()}, wanted {want[wrong][:3].tolist()}"
+    return [*lines, f'print(f"{told}: {values}")', f"raise SystemExit(0 if wrong.any() else {NOT_SHOWN})"]
 
 
 def _comparison(call: Call) -> list[str]:

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from debug_spyre.escalation.finding import Finding, finding_of
 from debug_spyre.escalation.io.bundle import Entry, tail_of
 from debug_spyre.escalation.issue import Issue, build_issue
 from debug_spyre.escalation.readiness import failing_run, revision
+from debug_spyre.examine.dossier import Cause, dossier_from
 from debug_spyre.host.templates import templates_folder
 from debug_spyre.session.events import ReportMade
 from debug_spyre.session.io.workspace import Folder
@@ -22,7 +24,8 @@ from debug_spyre.surface.op_words import lines_of
 from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.evidence import Evidence, failure_to_json
 
-MOST_OP_LINES = 60
+MOST_OP_LINES, MOST_SHOWN = 60, 6
+DOSSIER = "dossier.json"
 SCRIPTS = ("repro.py", "repro_vllm.py", "repro_test.py")
 
 
@@ -30,13 +33,16 @@ def gather(folder: Folder, session: Session, evidence: Mapping[str, Evidence]) -
     """The issue and the entries of the bundle, the issue's own text included."""
     report = last_report(session, "repro")
     repro = _repro(folder, report)
+    finding = finding_of(session, _causes(folder))
     entries = _entries(folder, session, evidence, report)
     issue = build_issue(
         session,
         evidence,
+        finding=finding,
+        shown=_shown(folder, session, report),
         repro=repro,
         verification=_verification(report),
-        op_verdicts=_op_verdicts(session, evidence),
+        op_verdicts=_op_verdicts(session, evidence, finding),
         files=tuple((e.name, _note(e.name)) for e in entries),
         omitted=(),
     )
@@ -76,9 +82,30 @@ def _verification(report: ReportMade | None) -> Mapping[str, Any] | None:
     return {"stamp": report.data.get("stamp", "UNVERIFIED"), "text": " ".join(report.lines)}
 
 
-def _op_verdicts(session: Session, evidence: Mapping[str, Evidence]) -> tuple[str, ...]:
-    """How the ops that the session points at are registered: the suspects of shadow, and every op that fell back."""
-    wanted = [str(r.data["op"]) for r in session.reports if r.data.get("op")]
+def _causes(folder: Folder) -> tuple[Cause, ...]:
+    """The causes of the session's dossier; none where it was not investigated or the file can't be read."""
+    try:
+        return dossier_from(json.loads((folder.path / DOSSIER).read_text(encoding="utf-8"))).causes
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ()
+
+
+def _shown(folder: Folder, session: Session, report: ReportMade | None) -> tuple[str, ...]:
+    """What the proved script printed in the first process that proved it: got and wanted."""
+    try:
+        proofs = json.loads((folder.path / str(report.report)).read_text(encoding="utf-8"))["proofs"] if report else []
+        runs = next(p["runs"] for p in proofs if p["script"] == (report.data.get("script") if report else None))
+        output = folder.path / session.runs[runs[0]].output
+        lines = [line for line in output.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    except (OSError, ValueError, KeyError, TypeError, IndexError, StopIteration):
+        return ()
+    return tuple(line[:400] for line in lines[-MOST_SHOWN:])
+
+
+def _op_verdicts(session: Session, evidence: Mapping[str, Evidence], finding: Finding | None) -> tuple[str, ...]:
+    """How the ops that the session points at are registered: the finding's, the suspects of shadow, and every op that fell back."""
+    wanted = [finding.op] if finding and finding.op else []
+    wanted += [str(r.data["op"]) for r in session.reports if r.data.get("op")]
     wanted += [f.op for e in evidence.values() for f in e.fallbacks]
     if not wanted:
         return ()
