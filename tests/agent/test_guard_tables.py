@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+SESSION = ".claude/skills/debug-spyre/logs/debug-20261130-101112-rmsnorm-wide"
 DATA = Path(__file__).with_name("data")
 FILES = {
     "danger.py": "import shutil\nshutil.rmtree('spyre_inference')\n",
@@ -51,8 +52,7 @@ def place(checkout, kit):
 
 
 def verdict(guard, world, line):
-    session = ".claude/skills/debug-spyre/logs/debug-20261130-101112-rmsnorm-wide"
-    return guard.decide("Bash", {"command": line.replace("{s}", session)}, world())
+    return guard.decide("Bash", {"command": line.replace("{s}", SESSION)}, world())
 
 
 @pytest.mark.parametrize("row", DISGUISED, ids=[f"{r[0]}-{r[1]}" for r in DISGUISED])
@@ -67,14 +67,8 @@ def test_what_is_harmless_is_not_stopped(row, guard, world, place):
     """`ours`: without a prompt; `theirs`: the client judges it as if we were not there."""
     found = verdict(guard, world, row[2])
     assert found.verdict == {"ours": "allow", "theirs": None}[row[1]], (row[2], found.rule, found.reason)
-    if row[1] == "ours":
-        assert found.command.endswith(
-            row[2].replace(
-                "{s}",
-                found.command.partition("logs/")[0]
-                and ".claude/skills/debug-spyre/logs/debug-20261130-101112-rmsnorm-wide",
-            )
-        )
+    if row[1] == "ours" and found.command:
+        assert found.command.endswith(row[2].replace("{s}", SESSION))
 
 
 def test_the_tables_are_as_big_as_promised():

@@ -65,6 +65,8 @@ def judge_python(words: list[str], command: Command, judge: Judge) -> Finding:
         return LOOKS
     text = value if kind == "-c" else judge.place.read(value) if kind == "script" else judge.fed_to(command)
     found = judge_program(text, value if kind == "script" else "this program", words, command, judge)
+    if kind == "-c" and not judge.locked and _only_filters(value):
+        return LOOKS
     if judge.locked:
         return saved_script(value, judge.place, found) if kind == "script" else NOTHING if found.card else found
     return found
@@ -138,6 +140,16 @@ def judge_program(text: str | None, what: str, words: list[str], command: Comman
             card=True,
         )
     return outside_the_lock(words, command, f"{what} {reached}")
+
+
+def _only_filters(text: str) -> bool:
+    """A program that reads its stdin and prints: it imports only what can do nothing else."""
+    if any(mark in text for mark in tables.UNPLAIN_CODE):
+        return False
+    lines = [line.strip() for line in text.replace("\n", ";").split(";") if "import" in line]
+    return all(
+        line.startswith("import ") and set(line[7:].replace(",", " ").split()) <= tables.PLAIN_MODULES for line in lines
+    )
 
 
 def _literals(text: str) -> list[str]:

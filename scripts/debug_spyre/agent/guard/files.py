@@ -84,7 +84,7 @@ def written_file(path: str, place: Place, *, from_git: bool = False, append: boo
         if from_git and paths.kind(real) == paths.FILE and place.has_open_session():
             return lost_edits(f"git ... > {path}")
         return LOOKS if is_text and not hidden and not paths.kind(real, follow=False) and not append else NOTHING
-    return LOOKS if is_text and real.startswith(tables.TEMPORARY) else NOTHING
+    return LOOKS if (is_text or "." not in name) and real.startswith(tables.TEMPORARY) else NOTHING
 
 
 def saved_script(path: str, place: Place, found: Finding) -> Finding:

@@ -121,13 +121,18 @@ class CommandJudge(Judge):
         is_export = bool(command.words)
         findings = [self._assigned(name, is_export=is_export) for name, _ in command.assigns]
         for operator, target in command.redirects:
+            if operator.startswith("<") and target.startswith(("/dev/tcp", "/dev/udp")):
+                findings.append(NOTHING)
             if operator.startswith("<") or (operator == ">&" and (target.isdigit() or target == "-")):
                 continue
             append = operator in (">>", "&>>")
             findings.append(written_file(target, self.place, from_git=_comes_from_git(command), append=append))
         if command.words:
             findings.append(self._words(command.words, command))
-        return strongest(findings)
+        found = strongest(findings)
+        if self.locked and command.background and found.verdict == ALLOW:
+            return deny("H1", "under the lock too the card takes one process at a time: no `&`, one after the other")
+        return found
 
     @staticmethod
     def _assigned(name: str, *, is_export: bool = True) -> Finding:
@@ -247,10 +252,11 @@ class CommandJudge(Judge):
                 break
         if name == "parallel" and ":::" in inner:
             inner = inner[: inner.index(":::")]
-        if name == "xargs" and inner and command.source is not None:
-            findings.append(self._over(inner[0].rpartition("/")[2], command.source.words, inner))
-            is_known = command.source.words[:1] in (["echo"], ["printf"])
-            inner += said_by(command.source).split() if is_known else ["$(...)"]
+        if name == "xargs" and inner:
+            source = command.source or Command()
+            findings.append(self._over(inner[0].rpartition("/")[2], source.words, inner))
+            is_known = source.words[:1] in (["echo"], ["printf"])
+            inner += said_by(source).split() if is_known else ["$(...)"]
             command = Command(inner)
             command.dynamic = set() if is_known else {len(inner) - 1}
         before = len(self.calls)
@@ -321,7 +327,9 @@ class CommandJudge(Judge):
             is_bad = any(word.startswith(writes) for word in rest) if writes else False
             code = [word for at, word in enumerate(rest) if rest[at - 1 : at] in (["-e"], ["--expression"])]
             code = code or [word for word in rest if not word.startswith("-")][:1]
-            is_code = name in tables.CODE_READERS and any(mark in w for w in code for mark in tables.CODE_WRITES)
+            is_code = name in tables.CODE_READERS and any(
+                mark in w or w.lstrip("0123456789,$ ").startswith("e ") for w in code for mark in tables.CODE_WRITES
+            )
             if is_bad or is_code:
                 findings += [self._code(rest, command), judge_writer(name, " ".join(rest).split(), self.place)]
             return strongest(findings) if is_bad or is_code else LOOKS

@@ -79,6 +79,7 @@ class Reader(WordReader):
                 skip = {"for": self._for, "select": self._for, "case": self._case, "[[": self._test}.get(word.text)
                 if skip:
                     skip()
+                current.background = current.background or word.text == "coproc"
                 if word.text == "function":
                     self.token()
                 if skip or word.text in LEADING or word.text == "function":

@@ -15,7 +15,7 @@ PYTEST_VERBS = _set("triage run validate shadow ladder repro investigate")
 CARD_OPTIONS = {"limits": "--probe", "doctor": "--probe", "op": "--exact"}
 NO_CARD_OPTIONS = {"triage": ("--from", "--last"), "investigate": ("--show",)}
 PERSONS_OPTIONS = {"--patch-approved": "P6", "--override": "gate", "--reap": "gate"}
-PERSONS_VERBS = _set("close exec lock install")  # a word that only the shell knows may be a person's option
+PERSONS_VERBS = CARD_VERBS | {"close", "install", "prune"}  # a word that only the shell knows may be a person's option
 LOOKING_OPTIONS = _set("--dry-run --print-permissions --help -h")
 INNER_VALUED = _set(
     "--as --hypothesis --env --session --timeout --stall --foreground --wait --cards --card --on --image"
@@ -23,7 +23,7 @@ INNER_VALUED = _set(
 RUN_NAMES = _set("full-matrix baseline cpu-control post-fix post-fix-matrix verbose")
 LOCK_ENV = ("DEBUG_SPYRE_LOCK_", "DEBUG_SPYRE_DEVICES", "DEBUG_SPYRE_UNSAFE_")  # how such names begin
 AUTHOR_ENV = _set("CLAUDECODE CLAUDE_CODE_SESSION_ID")  # they say whose a decision was
-HARMLESS_ENV = ("TORCH", "SPYRE_", "DT", "VLLM_", "SENCORES", "NO_COLOR", "COLUMNS", "LX_", "FLEX_", "PYTEST_ADDOPTS", "UV_NO_SYNC", "LC_", "LANG")  # fmt: skip
+HARMLESS_ENV = ("TORCH", "SPYRE_", "DT", "VLLM_", "SENCORES", "NO_COLOR", "COLUMNS", "LX_", "FLEX_", "PYTEST_ADDOPTS", "UV_NO_SYNC", "LC_", "LANG", "PYTHONUNBUFFERED", "CUDA_VISIBLE_DEVICES")  # fmt: skip
 POWERFUL_ENV = ("PATH", "LD_", "PYTHON", "BASH_", "ENV", "IFS", "GIT_", "PYTEST_", "NODE_", "SHELL", "PS", "PROMPT", "DEBUG_SPYRE", "HOME", "CLAUDE", "PERL", "RUBY", "LESS", "PAGER", "EDITOR", "VISUAL", "TMP", "XDG_", "VIRTUAL_ENV", "UV_", "PIP_")  # fmt: skip
 
 # -- commands that only look. None: whatever the options; else the beginnings of options that write or run
@@ -93,6 +93,22 @@ TASK_VERBS = _set("run run-script t exec x -s env")
 RUNS_CODE = ("os.system", "os.popen", "subprocess", "popen", "Popen", "exec(", "execv", "execlp", "spawn", "run_module", "run_path",
              "pytest.main", "pytest.console_main", "system(", "child_process", "qx", "`", "__import__", "import pytest", "import_module")  # fmt: skip
 DESTRUCTIVE_CODE = ("rmtree", "os.remove", "os.unlink", ".unlink(", "os.rename", "os.replace", "shutil.move", "os.rmdir", "truncate(", "urlopen", "urlretrieve", "os.kill")  # fmt: skip
+PLAIN_MODULES = _set("json sys re math collections itertools textwrap")  # a filter of these alone only looks
+UNPLAIN_CODE = (
+    "open",
+    "exec",
+    "eval",
+    "__",
+    "compile",
+    "attr",
+    "modules",
+    "write",
+    "import_",
+    "globals",
+    "vars",
+    "breakpoint",
+    "input",
+)
 WRITING_CODE = (
     "write",
     "'w",
