@@ -38,7 +38,7 @@ def test_the_good_story_opens_the_gate_and_every_condition_says_so():
     assert found.state is GateState.OPEN
     assert found.reasons == ()
     assert {c.state for c in found.conditions} == {GateState.OPEN}
-    assert len({c.code for c in found.conditions}) == len(found.conditions) == 19
+    assert len({c.code for c in found.conditions}) == len(found.conditions) == 20
     assert all(c.text for c in found.conditions)
 
 

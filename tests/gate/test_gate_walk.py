@@ -77,6 +77,7 @@ class World:
     table_current: bool
     table_members: list
     reopened_after_table: bool
+    edited: bool = False
     work: str = "same"  # same, less, more, uncounted, not before, not after
     start: str = START
 
@@ -133,6 +134,9 @@ def naive(w):
         for one, other in ((alone, post), (wide, post_wide)):
             if not one.order() or one.order() != other.order() or one.env != other.env:
                 return False
+    # the journal and its files are what was written
+    if w.edited:
+        return False
     # under the same conditions
     if "same-conditions" not in aside:
         for one, other in ((alone, post), (wide, post_wide)):
@@ -274,6 +278,7 @@ def answer(w):
         retrospective=Retrospective(*w.told),
         overrides=dict.fromkeys(w.overrides, "a person said so"),
         approved="stays" if w.approved else None,
+        trouble="line 3 is not what was written" if w.edited else None,
     )
     return judge(story.session, story.evidence, claim)
 
@@ -376,6 +381,7 @@ def world_of(seed):
         table_current=some("table", True, False),
         table_members=some("table", members, members[:-1]),
         reopened_after_table=some("table", False, True),
+        edited=some("table", False, True),
         work=some("work", "same", "less", "more", "uncounted", "not before", "not after"),
     )
 

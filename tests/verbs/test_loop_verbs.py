@@ -173,7 +173,7 @@ def test_a_check_says_every_condition_and_writes_nothing(place):
     before = place.folder.journal.path.read_bytes()
     status, data = place.json("close", "resolved", "--check")
     assert status == 1
-    assert len(data["conditions"]) == 19
+    assert len(data["conditions"]) == 20
     assert all(set(r) == {"code", "text", "nodeids", "next"} for r in data["reasons"])
     assert place.folder.journal.path.read_bytes() == before
 

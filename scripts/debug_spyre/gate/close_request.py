@@ -59,6 +59,7 @@ class CloseRequest:
     approved: str | None = None  # reason why the patch may stay, given in this call
     next_action: str | None = None
     workaround: bool = False
+    trouble: str | None = None  # where the journal or a file that it names was changed afterwards
 
 
 def with_override(condition: Condition, reasons: Iterable[tuple[str, str]]) -> Condition:

@@ -80,6 +80,7 @@ def judge(session: Session, evidence: Mapping[str, Evidence], claim: CloseReques
     m = BeforeAfter(session, evidence)
     changes = claim.changes or _changes_on_record(session, m)
     found = [
+        gate_state.evidence_whole(claim),
         same_conditions(m),
         conditions.failed_before(m),
         conditions.members_pass(m),

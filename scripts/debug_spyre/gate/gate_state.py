@@ -200,6 +200,14 @@ def workaround(session: Session, claim: CloseRequest) -> Condition:
     return Condition(code, SHUT, text, next="debug-spyre close resolved --workaround --patch-approved REASON")
 
 
+def evidence_whole(claim: CloseRequest) -> Condition:
+    """The journal and the files that it names are what was written."""
+    code = "evidence-whole"
+    if claim.trouble:
+        return Condition(code, SHUT, claim.trouble, next="put the file back as it was, or run again what it shows")
+    return Condition(code, OPEN, "no line and no file was changed after it was recorded")
+
+
 def no_row_in_progress(session: Session) -> Condition:
     """What is being tested has its outcome in the log."""
     code, row = "rows-settled", session.in_progress

@@ -137,6 +137,9 @@ def _notices(frame: Frame) -> tuple[Notice, ...]:
     if frame.material.torn:
         text = "The journal's last line was torn by a crash while it was written; it was dropped. Nothing that was acknowledged is lost."
         found.append(Notice("n-amber", Word("unknown", "torn line"), ((Piece(text),),)))
+    if frame.material.trouble:
+        words = (Piece(frame.line(frame.material.trouble, 400)),)
+        found.append(Notice("n-amber", Word("failed", "evidence changed"), (words,)))
     unknown = frame.session.unknown_events
     if unknown:
         text = f"{count(unknown, 'event')} of the journal: kinds that this version does not know; kept, not shown."

@@ -40,6 +40,7 @@ class Material:
     dossier: Dossier | None = None  # of the newest investigation
     events: int = 0
     torn: bool = False
+    trouble: str | None = None  # where the journal or a file that it names was changed afterwards
     secrets: tuple[str, ...] = ()  # values to mask wherever they appear
 
 

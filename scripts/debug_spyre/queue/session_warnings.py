@@ -34,6 +34,15 @@ def session_warnings(session: Session, evidence: Mapping[str, Evidence]) -> tupl
     return tuple(concern for concern in found if concern)
 
 
+def edited(trouble: str | None) -> tuple[SessionWarning, ...]:
+    """The journal or a file that it names is not what was written."""
+    return (
+        (SessionWarning("edited", trouble, "look at the named line and file; run again what they show"),)
+        if trouble
+        else ()
+    )
+
+
 def in_both(origin: Session, other: Session) -> tuple[str, ...]:
     """Members of both sessions, where the move that carved `other` out of `origin` was not finished."""
     if other.linked_from != origin.stem or (CARVED_OUT, other.stem) in origin.links:

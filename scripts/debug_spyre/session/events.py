@@ -101,6 +101,7 @@ class RunFinished(Event):
     warnings: tuple[str, ...] = ()
     holders: tuple[str, ...] = ()  # who still held the card at the end
     ended_at: str | None = None  # of a run that was taken over from a triage: when it really ended
+    output: str | None = None  # path of the output, whose digest the line carries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from debug_spyre.gate.gate import OVERRIDABLE, Gate, judge, judge_blocked
 from debug_spyre.gate.io.validation_jobs import count_before, gate_evidence, present
 from debug_spyre.queue.queue_rules import check_open, nothing_explains
 from debug_spyre.session import events as ev
+from debug_spyre.session.io import seals
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import replay
 from debug_spyre.session.state import Session
@@ -101,6 +102,7 @@ def _claim(args: Namespace, folder: Folder, session: Session) -> CloseRequest:
         approved=args.patch_approved,
         next_action=args.next_action,
         workaround=args.workaround,
+        trouble=seals.trouble(folder.path),
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from debug_spyre.page.io import page
+from debug_spyre.page.io.redraw import draw_later
 from debug_spyre.runs.io.finding_runs import RunPlace
 from debug_spyre.runs.io.run_folder import RUNS, RunFolder
 from debug_spyre.session.io.workspace import Folder, find_checkout, find_session, logs_folder
 from debug_spyre.session.state import Member, Session
 from debug_spyre.vocabulary.errors import RefusedError
+
+DRAWN_AT_ONCE = 100_000  # bytes of the journal: about 80 experiments, which take the page 0.05 s
 
 
 def add_session_argument(parser: ArgumentParser) -> None:
@@ -52,9 +54,14 @@ def refuse_while_running(folder: Folder, session: Session, *, why: str = "") -> 
 
 def log_line(place: RunPlace) -> list[str]:
     """Render the page of the session that this place is; the line that names it, none for a triage."""
-    return [f"log: {page.render(place.folder)}"] if place.is_session else []
+    return [f"log: {after_change(place.folder)}"] if place.is_session else []
 
 
 def after_change(folder: Folder) -> Path:
-    """Render the session's page again; returns its absolute path."""
+    """Draw the session's page again, a long one after the answer; returns its absolute path."""
+    if folder.journal.path.stat().st_size > DRAWN_AT_ONCE and folder.html.exists():
+        draw_later(folder.path)
+        return folder.html
+    from debug_spyre.page.io import page  # loading the page's code takes time
+
     return page.render(folder)

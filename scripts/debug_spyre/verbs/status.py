@@ -9,9 +9,9 @@ from typing import Any
 
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.page.overview import brief, clip, overview
-from debug_spyre.queue.session_warnings import session_warnings
+from debug_spyre.queue.session_warnings import SessionWarning, edited, session_warnings
 from debug_spyre.runs.io import recovery
-from debug_spyre.session.io import workspace
+from debug_spyre.session.io import seals, workspace
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Session
@@ -54,7 +54,11 @@ def _shown(args: Namespace, session: Session, evidence: dict[str, Evidence], fol
     html = str(folder.html)
     if args.brief:
         return brief(session, page=html)
-    return overview(session, evidence, page=html, more=half_moves(folder, session))
+    return overview(session, evidence, page=html, more=_off(folder, session))
+
+
+def _off(folder: Folder, session: Session) -> tuple[SessionWarning, ...]:
+    return (*edited(seals.trouble(folder.path)), *half_moves(folder, session))
 
 
 def _load(folder: Folder) -> tuple[Session, dict[str, Evidence]]:
@@ -81,7 +85,7 @@ def _status_json(session: Session, evidence: dict[str, Evidence], folder: Folder
         "running": [r.id for r in session.runs.values() if not r.is_finished],
         "concerns": [
             {"code": c.code, "text": c.text, "next": c.next}
-            for c in (*half_moves(folder, session), *session_warnings(session, evidence))
+            for c in (*_off(folder, session), *session_warnings(session, evidence))
         ],
         "gate": session.validation.gate if session.validation else None,
         "updated": session.updated_at,

@@ -18,6 +18,7 @@ from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.runs.io.jobs import RunRecord, follow, foreground_seconds, run_job
 from debug_spyre.runs.io.recovery import recover
 from debug_spyre.session.events import Event, ValidationRecorded
+from debug_spyre.session.io import seals
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import replay
 from debug_spyre.tree.changes import Changes, read_patch
@@ -158,7 +159,8 @@ def _ended_early(record: RunRecord, folder: Folder, args: Namespace) -> int | No
 
 def _record(folder: Folder, changes: Changes | None, args: Namespace) -> int:
     now = present(Path(load_session(folder).checkout))
-    claim = CloseRequest(tree_digest=now.tree, backend=now.backend, changes=changes)
+    trouble = seals.trouble(folder.path)
+    claim = CloseRequest(tree_digest=now.tree, backend=now.backend, changes=changes, trouble=trouble)
 
     def events(known: tuple[Event, ...]) -> Iterable[Event]:
         session = replay(known)

@@ -14,6 +14,7 @@ from debug_spyre.escalation.readiness import failing_run, revision
 from debug_spyre.examine.dossier import Cause, dossier_from
 from debug_spyre.host.templates import templates_folder
 from debug_spyre.session.events import ReportMade
+from debug_spyre.session.io import seals
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Session
 from debug_spyre.surface.index import Index
@@ -46,7 +47,9 @@ def gather(folder: Folder, session: Session, evidence: Mapping[str, Evidence]) -
         files=tuple((e.name, _note(e.name)) for e in entries),
         omitted=(),
     )
-    return issue, [Entry("issue.md", text=write_issue(issue), must=True), *entries]
+    told = seals.trouble(folder.path)
+    changed = [Entry("evidence-changed.txt", text=f"{told}\n", must=True)] if told else []
+    return issue, [Entry("issue.md", text=write_issue(issue), must=True), *changed, *entries]
 
 
 def write_issue(issue: Issue) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from debug_spyre.host.files import sweep, write_atomically
 from debug_spyre.host.templates import render_template, templates_folder
 from debug_spyre.session.events import SessionOpened
+from debug_spyre.session.io import seals
 from debug_spyre.session.io.evidence_store import load_evidence
 from debug_spyre.session.io.workspace import Folder, load_session, session_folders, session_of
 from debug_spyre.session.state import Run, Session
@@ -131,6 +132,7 @@ def _material(folder: Folder) -> Material | None:
         dossier=_dossier(folder),
         events=len(reading.events),
         torn=reading.torn is not None,
+        trouble=seals.trouble(folder.path),
         secrets=secret_values(os.environ),
     )
 

@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+import fcntl
+import subprocess
+import sys
 from pathlib import Path
 
 from debug_spyre.host.best_effort import kept_going
 from debug_spyre.session.io.workspace import Folder
+
+SCRIPTS = Path(__file__).resolve().parents[3]
+_BOOT = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; "
+    "from debug_spyre.page.io.redraw import draw_in_turn; draw_in_turn(Path(sys.argv[2]))"
+)
+
+
+def draw_later(folder: Path) -> None:
+    """Draw the page in a process of its own, after the answer; of several that wait for a drawing one stays."""
+    words = [sys.executable, "-P", "-c", _BOOT, str(SCRIPTS), str(folder)]
+    with kept_going("the page could not be rendered"):
+        subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def draw_in_turn(folder: Path) -> None:
+    """Wait for the drawing that is under way, unless somebody waits already: that one will see our event too."""
+    with (folder / ".draw-next").open("w") as waiting, (folder / ".draw").open("w") as drawing:
+        try:
+            fcntl.flock(waiting, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        fcntl.flock(drawing, fcntl.LOCK_EX)
+        fcntl.flock(waiting, fcntl.LOCK_UN)
+        redraw(folder)
 
 
 def redraw(folder: Path) -> None:

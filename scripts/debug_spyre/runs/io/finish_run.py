@@ -97,7 +97,8 @@ def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
 
 
 def _conditions(run: RunFolder, job: rf.Job) -> Conditions | None:
-    from debug_spyre.runs.io.run_conditions import CACHE, conditions_of
+    from debug_spyre.host.digests import CACHE
+    from debug_spyre.runs.io.run_conditions import conditions_of
 
     began = run.job_file.stat().st_mtime_ns
     return conditions_of(run.results, job.checkout, job.folder.parent / CACHE, began_ns=began)
@@ -152,6 +153,7 @@ def settle(
                     backend=seen.backend,
                     warnings=tuple(dict.fromkeys([*ending.warnings, *notes])),
                     holders=holders,
+                    output=job.output,
                 ),
                 *_reports(run, job, started),
             )

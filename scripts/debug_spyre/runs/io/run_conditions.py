@@ -15,13 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.host.files import PRIVATE, write_atomically
+from debug_spyre.host.digests import Digests
 from debug_spyre.tree.io.scan import covered_files
 from debug_spyre.vocabulary.codec import to_json
 from debug_spyre.vocabulary.conditions import BACKEND, Conditions, Loaded
 from debug_spyre.vocabulary.masking import is_secret_name, mask
 
-CACHE = ".digests.json"
 _SITE = re.compile(r"^(.*/(?:site|dist)-packages)/([^/]+)(/.*)?$")
 # of the shell, the terminal, the desktop and the client: what differs from call to call and steers no test
 _NOISE = re.compile(
@@ -144,36 +143,3 @@ def _whole(places: Iterable[str]) -> Iterable[str]:
         for where, folders, names in os.walk(folder):
             folders[:] = [x for x in folders if x != "__pycache__"]
             yield from (os.path.join(where, name) for name in names if not name.endswith(".pyc"))
-
-
-class Digests:
-    """Digests of files, kept in one file beside the sessions."""
-
-    def __init__(self, cache: Path) -> None:
-        self.cache, self.new = cache, False
-        self.known: dict[str, list[Any]] = {}
-        with suppress(OSError, ValueError):
-            known = json.loads(cache.read_text(encoding="utf-8"))
-            self.known = known if isinstance(known, dict) else {}
-
-    def of(self, place: str) -> tuple[str, int] | None:
-        """(digest, change time in ns) of a regular file; None where it can't be read."""
-        try:
-            info = os.stat(place)
-            key = [info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns]
-            entry = self.known.get(place)
-            if isinstance(entry, list) and entry[:5] == key:
-                return str(entry[5]), info.st_ctime_ns
-            with open(place, "rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
-        except OSError:
-            return None
-        self.known[place] = [*key, digest]
-        self.new = True
-        return digest, info.st_ctime_ns
-
-    def keep(self) -> None:
-        """Write down what was new; without the cache the next run only takes longer."""
-        if self.new:
-            with suppress(Exception):
-                write_atomically(self.cache, json.dumps(self.known), mode=PRIVATE)

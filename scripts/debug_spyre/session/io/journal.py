@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from debug_spyre.host.clock import actor, utc_now
+from debug_spyre.session.chain import sealed
 from debug_spyre.session.events import Event, EventFormatError, from_line, to_line
+from debug_spyre.session.io.seals import files_of, write_head
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 
 JOURNAL = "journal.jsonl"
@@ -51,7 +53,7 @@ class Journal:
 
     def append(self, event: E) -> E:
         """Add one event; returns it with its number, time and actor. It is on disk when this returns."""
-        return self.append_with(lambda _events: (event,))[0]  # type: ignore[return-value]
+        return self._append(lambda _events: (event,), whole=False)[0]  # type: ignore[return-value]
 
     def append_with(self, make: Callable[[tuple[Event, ...]], Iterable[Event]]) -> tuple[Event, ...]:
         """Under the lock: show `make` what the journal holds, add the events that it returns.
@@ -61,6 +63,10 @@ class Journal:
         Raises:
             BadInputError: the journal is damaged; EnvironmentTroubleError: it can't be written.
         """
+        return self._append(make, whole=True)
+
+    def _append(self, make: Callable[[tuple[Event, ...]], Iterable[Event]], *, whole: bool) -> tuple[Event, ...]:
+        """`whole`: `make` wants all events; else only the last line is parsed, so the cost does not grow with the journal."""
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
@@ -71,17 +77,33 @@ class Journal:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             data = _read_all(descriptor)
-            whole = data.rfind(b"\n") + 1
-            reading = _parse(self.path, data[:whole])
+            end = data.rfind(b"\n") + 1
+            begin = data.rfind(b"\n", 0, max(end - 1, 0)) + 1
+            if whole or not all(map(_looks_whole, data[:begin].splitlines())):
+                begin = 0  # all is parsed, so that a damaged line is named
+            reading = _parse(self.path, data[begin:end], first=data.count(b"\n", 0, begin))
             stamped = _stamp(make(reading.events), last=reading.events[-1].seq if reading.events else 0)
-            payload = "".join(to_line(event) + "\n" for event in stamped).encode("utf-8", "replace")
-            if payload:
-                if whole != len(data):
-                    os.ftruncate(descriptor, whole)
-                _write_all(descriptor, payload, whole)
+            self._write(descriptor, data, stamped)
             return stamped
         finally:
             os.close(descriptor)
+
+    def _write(self, descriptor: int, data: bytes, stamped: tuple[Event, ...]) -> None:
+        whole = data.rfind(b"\n") + 1
+        last = data[data.rfind(b"\n", 0, whole - 1) + 1 : whole - 1] if whole else None
+        lines = []
+        for event in stamped:
+            last = sealed(to_line(event), last, files_of(self.path.parent, event)).encode("utf-8", "replace")
+            lines.append(last)
+        if lines and last is not None:
+            if whole != len(data):
+                os.ftruncate(descriptor, whole)
+            _write_all(descriptor, b"\n".join(lines) + b"\n", whole)
+            write_head(self.path.parent, data.count(b"\n") + len(lines), last)
+
+
+def _looks_whole(line: bytes) -> bool:
+    return line.startswith(b'{"v":') and line.endswith(b"}")
 
 
 def _stamp(events: Iterable[Event], *, last: int) -> tuple[Event, ...]:
@@ -109,11 +131,11 @@ def _write_all(descriptor: int, payload: bytes, whole: int) -> None:
         ) from error
 
 
-def _parse(path: Path, data: bytes) -> Reading:
+def _parse(path: Path, data: bytes, *, first: int = 0) -> Reading:
     lines = data.split(b"\n")
     torn = lines.pop().decode("utf-8", "replace") or None
     events = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=first + 1):
         try:
             events.append(from_line(line.decode("utf-8")))
         except (EventFormatError, UnicodeDecodeError) as error:

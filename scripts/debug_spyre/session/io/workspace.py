@@ -17,7 +17,6 @@ from debug_spyre.session.io.journal import JOURNAL, Journal
 from debug_spyre.session.replay import NoSessionError, replay
 from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError, UsageError
-from debug_spyre.vocabulary.words import Status
 
 SKILL = Path(".claude/skills/debug-spyre")
 FRESH_SECONDS = 24 * 3600
@@ -203,10 +202,13 @@ def _is_fresh(folder: Folder) -> bool:
 
 
 def _is_investigating(folder: Folder) -> bool:
+    """Read from the journal's bytes: a quote inside a value is escaped, so these words are the events' own."""
     try:
-        return load_session(folder).status is Status.INVESTIGATING
-    except BadInputError:
+        data = folder.journal.path.read_bytes()
+    except OSError:
         return False
+    is_session = first_event(folder) != {}
+    return is_session and data.rfind(b'"kind":"session_closed"') <= data.rfind(b'"kind":"session_reopened"')
 
 
 def _opened_by_client(folder: Folder, client: str) -> bool:
