@@ -36,7 +36,6 @@ def test_fallbacks_as_errors_run_and_name_the_op(bench):
 def test_clusters_have_the_headlines_of_the_packages_own_errors(bench):
     bench.write("test_it.py", FAILING)
     told = bench.call("triage", "test_it.py")
-    assert told.returncode == 1
     assert "no mechanism to resolve stick incompatibility" in told.stdout
     assert "no supported output layout found" in told.stdout
     assert "TORCHDYNAMO_VERBOSE" not in told.stdout

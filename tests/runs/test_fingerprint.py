@@ -162,8 +162,19 @@ def test_fallback_as_error_names_the_class_where_the_installed_era_has_it(place,
     install(place.packages, era=era)
     monkeypatch.setenv("DEBUG_SPYRE_PYTHON", str(place.python))
     assert fallback_class(choose(place.checkout)) == f"{module}.FallbackWarning"
-    argv, _ = pytest_command(place.checkout, ["tests"], fallback_as_error=True)
-    assert f"error::{module}.FallbackWarning" in argv
+    argv, env = pytest_command(place.checkout, ["tests"], fallback_as_error=True)
+    assert "debug_spyre_strict" in argv and env["DEBUG_SPYRE_STRICT"] == f"{module}.FallbackWarning"
+
+
+@pytest.mark.parametrize("words", [["-W", "{}"], ["-W{}"], ["--pythonwarnings={}"]])
+def test_pytests_own_filter_for_fallbacks_becomes_ours(place, monkeypatch, words):
+    install(place.packages, era="ops/fallbacks.py")
+    monkeypatch.setenv("DEBUG_SPYRE_PYTHON", str(place.python))
+    given = [word.format("error::torch_spyre.ops.fallbacks.FallbackWarning") for word in words]
+    argv, env = pytest_command(place.checkout, ["tests", *given])
+    assert "debug_spyre_strict" in argv and not any("error::" in word for word in argv)
+    assert env["DEBUG_SPYRE_STRICT"] == "torch_spyre.ops.fallbacks.FallbackWarning"
+    assert "debug_spyre_strict" not in pytest_command(place.checkout, ["tests"])[0]
 
 
 def test_fallback_as_error_without_a_backend_says_so(place):

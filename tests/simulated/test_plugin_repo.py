@@ -12,6 +12,12 @@ import pytest
 from tests.simulated.conftest import SIMULATED
 
 PLUGIN = SIMULATED / "plugin_repo"
+# as our runs do: pytest's own -W would import torch_spyre before torch, and neither back end loads then
+STRICT_WORDS = ("-p", "debug_spyre_strict")
+STRICT = {
+    "PYTHONPATH": str(SIMULATED.parents[1] / "scripts/debug_spyre/inside"),
+    "DEBUG_SPYRE_STRICT": "torch_spyre.ops.fallbacks.FallbackWarning",
+}
 
 
 class Repo:
@@ -59,8 +65,7 @@ def repo(card, tmp_path):
 
 @pytest.mark.slow
 def test_the_whole_matrix_is_green_with_compiled_kernels(repo):
-    strict = ("-p", "torch", "-W", "error::torch_spyre.ops.fallbacks.FallbackWarning")  # torch before torch_spyre
-    outcomes = repo.pytest("-m", "not upstream", "-p", "no:timeout", *strict, compiled=True)
+    outcomes = repo.pytest("-m", "not upstream", "-p", "no:timeout", *STRICT_WORDS, compiled=True, **STRICT)
     assert set(outcomes.values()) == {"passed"}, repo.output
     assert 60 <= len(outcomes) <= 130
     assert any("decode(q=1,kv=256)-compilation_STOCK-device_spyre" in name for name in outcomes)
@@ -101,8 +106,7 @@ def test_a_fallback_names_the_line_of_the_plugin(repo):
         r"spyre_inference/custom_ops/rms_norm\.py:\d+: FallbackWarning: aten\.rsqrt\.default is falling back to cpu",
         repo.output,
     )
-    strict = ["-W", "error::torch_spyre.ops.fallbacks.FallbackWarning"]
-    assert repo.failing(select, *strict, SPYRE_SIM_FAULTS="falls_back:op=rsqrt")
+    assert repo.failing(select, *STRICT_WORDS, SPYRE_SIM_FAULTS="falls_back:op=rsqrt", **STRICT)
 
 
 def test_a_result_that_depends_on_earlier_tests(repo):

@@ -106,6 +106,32 @@ def test_a_local_build_is_warned_of_and_says_what_undoes_it(checkout):
     assert "--no-sync" in found.remedy
 
 
+IMPORTS = ("from torch_spyre._C import fill_tensor\n", "from . import _C\n", "import torch_spyre._C\n")
+
+
+@pytest.mark.parametrize("line", IMPORTS)
+def test_a_package_without_its_compiled_part_is_a_failure(checkout, line):
+    package = checkout / ".venv/lib/python3.12/site-packages/torch_spyre"
+    (package / "__init__.py").write_text(line)
+    assert "compiled part" not in lines(checkout)
+    (package / "_C.so").unlink()
+    found = lines(checkout)["compiled part"]
+    assert found.state is State.FAIL and "no compiled _C" in found.text and "pip install" in found.remedy
+
+
+def test_a_python_without_what_the_fallbacks_call_is_a_failure(checkout, monkeypatch):
+    file = checkout / ".venv/lib/python3.12/site-packages/torch_spyre/ops/fallbacks.py"
+    seen = dc.provenance(checkout)
+    for version, state in (("3.11.7", State.FAIL), ("3.12.1", None)):
+        monkeypatch.setattr(dc, "provenance", lambda _checkout, version=version: {**seen, "python": version})
+        file.write_text("import warnings\nwarnings.warn('x')\n")
+        assert "python" not in lines(checkout)
+        file.write_text("import warnings\nwarnings.warn('x', skip_file_prefixes=('a',))\n")
+        found = lines(checkout).get("python")
+        assert (found and found.state) == state
+        assert found is None or "every fallback raises TypeError" in found.text
+
+
 def test_logs_are_really_tried(checkout, monkeypatch, tmp_path):
     assert lines(checkout)["logs"].state is State.OK
     blocked = tmp_path / "blocked"

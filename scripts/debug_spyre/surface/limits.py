@@ -127,7 +127,9 @@ def lines_of(limit: Limit, probed: Probed | None, *, whole: bool) -> list[str]:
     read = _state(limit) if whole else _short_state(limit)
     now = f"; probed: {probed.answer.value}" if probed else ""
     lines = [f"{limit.id}: {limit.statement} [{read}{now}]"]
-    if probed and (whole or probed.answer is Answer.UNKNOWN):
+    if probed and _contradicts(limit, probed):
+        lines.append(f"  the probe counts: on this torch-spyre it {_OUTCOME[probed.answer]} ({probed.why[:120]})")
+    elif probed and (whole or probed.answer is Answer.UNKNOWN):
         lines.append(f"  probed {probed.at[:10]} on {probed.revision[:18]}: {probed.answer.value}, {probed.why}")
     if whole:
         lines.append(f"  work-around: {limit.workaround} ({limit.where})")
@@ -137,7 +139,16 @@ def lines_of(limit: Limit, probed: Probed | None, *, whole: bool) -> list[str]:
     return lines
 
 
+_OUTCOME = {Answer.HOLDS: "holds", Answer.LIFTED: "is lifted"}
+
+
+def _contradicts(limit: Limit, probed: Probed) -> bool:
+    """The reading is of another revision than the one that was probed."""
+    read = {Reading.HOLDS: Answer.HOLDS, Reading.LIFTED: Answer.LIFTED}.get(limit.state)
+    return read is not None and probed.answer is not Answer.UNKNOWN and probed.answer is not read
+
+
 def _short_state(limit: Limit) -> str:
     if limit.state is Reading.HOLDS:
         return f"holds, since {limit.since}"
-    return "lifted" if limit.state is Reading.LIFTED else "partly lifted"
+    return f"{'lifted' if limit.state is Reading.LIFTED else 'partly lifted'}: {limit.lifted}"

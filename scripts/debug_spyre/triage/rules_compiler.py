@@ -31,6 +31,14 @@ FALLBACK_RULES = (
 
 DISPATCH_RULES = (
     make_rule(
+        "python-too-old",
+        Stage.ENVIRONMENT,
+        "Python before 3.12 can't give the warning of a fallback: every fallback raises this (debug-spyre doctor)",
+        "TypeError: warn() got an unexpected keyword argument 'skip_file_prefixes'",
+        r"unexpected keyword argument '(?P<key>skip_file_prefixes)'|'(?:skip_file_prefixes)' is an invalid keyword argument",
+        kinds=ANY_KIND,
+    ),
+    make_rule(
         "no-kernel",
         Stage.DISPATCH,
         "the op has no kernel, decomposition or fallback for this device",

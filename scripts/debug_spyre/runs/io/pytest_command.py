@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,8 @@ from debug_spyre.vocabulary.errors import EnvironmentTroubleError, UsageError
 from debug_spyre.vocabulary.words import BASELINE
 
 RECORDER = "debug_spyre_recorder"
-TORCH_FIRST = "debug_spyre_torch"
+STRICT, STRICT_CLASS = "debug_spyre_strict", "DEBUG_SPYRE_STRICT"
+_OWN_FILTER = re.compile(r"error::torch_spyre\.[\w.]*FallbackWarning")
 INSIDE = Path(__file__).resolve().parents[2] / "inside"
 VERBOSE = {"TORCH_SENDNN_LOG": "INFO", "DT_DEEPRT_VERBOSE": "1", "DTLOG_LEVEL": "info"}
 ERAS = ("ops/fallbacks.py", "fallbacks.py")  # newest first
@@ -43,14 +45,31 @@ def pytest_command(
     check_environment(overrides)
     chosen = interpreter or choose(checkout)
     words = [*chosen.words, "-m", "pytest"]
-    for plugin in (RECORDER, *((TORCH_FIRST,) if fallback_as_error else ()), *plugins):
+    args, asked = without_own_filter(args)
+    if fallback_as_error or asked:
+        plugins = (STRICT, *plugins)
+        overrides[STRICT_CLASS] = fallback_class(chosen)
+    for plugin in (RECORDER, *plugins):
         words += ["-p", plugin]
-    if fallback_as_error:
-        words += ["-W", f"error::{fallback_class(chosen)}"]
     words += pytest_words.completed(args, tb="long" if name == BASELINE else "short")
     if verbose_backend:
         overrides = {**VERBOSE, **overrides}
     return tuple(words), overrides
+
+
+def without_own_filter(args: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+    """The words without a filter that makes FallbackWarning an error, and whether there was one: pytest can't apply it itself."""
+    words = pytest_words.split(args)
+    kept = [
+        word
+        for word in words
+        if not (word.option in {"-W", "--pythonwarnings"} and _OWN_FILTER.fullmatch(word.value or ""))
+    ]
+    return (
+        (tuple(text for word in kept for text in word.written), True)
+        if len(kept) < len(words)
+        else (tuple(args), False)
+    )
 
 
 def from_root(checkout: Path, args: Sequence[str], here: Path | None = None) -> tuple[str, ...]:

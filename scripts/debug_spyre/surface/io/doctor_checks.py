@@ -22,6 +22,7 @@ from debug_spyre.card.holders import CardState, devices, holders
 from debug_spyre.card.lock import is_held, lock_path, read_holder
 from debug_spyre.host.compile_cache import compile_cache
 from debug_spyre.host.files import make_folder
+from debug_spyre.host.package_health import missing_compiled_part, too_old_python
 from debug_spyre.host.provenance import provenance
 from debug_spyre.session.io.workspace import logs_folder
 from debug_spyre.vocabulary.errors import DebugSpyreError
@@ -143,6 +144,10 @@ def _torch_spyre(patient: Patient) -> Iterator[Check]:
             "torch-spyre", State.WARN, f"{found['version'] or 'of unknown version'}: {revision} ({where})", "uv lock"
         )
     package = patient.package
+    if package is not None and (missing := missing_compiled_part(package)):
+        yield Check("compiled part", State.FAIL, f"half made: {missing}", REBUILD.format(source=package.parent))
+    if package is not None and (old := too_old_python(package, patient.seen["python"])):
+        yield Check("python", State.FAIL, old, "uv venv --python 3.12 && uv sync")
     if package is not None and any(package.glob("_C*.so")) and not shutil.which("dxp_standalone"):
         text = "dxp_standalone is not on PATH: compiling a kernel will fail"
         yield Check("toolchain", State.WARN, text, "source the environment file of the Spyre toolchain")
