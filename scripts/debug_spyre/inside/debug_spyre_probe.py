@@ -285,8 +285,7 @@ def int64_constants(torch: Any) -> tuple[str, str]:
 def int32_storage_offset(torch: Any) -> tuple[str, str]:
     """The second half of an int32 tensor, in arithmetic or, where the card has none for int32, as an index."""
     x, table = torch.arange(128, dtype=torch.int32), values(torch, 128, 64)
-    Way = tuple[Callable[[Any, Any], Any], Any, Callable[[Any], str]]
-    ways: list[Way] = [
+    ways: list[Any] = [
         (lambda y, _t: y[64:] + 1, x[64:] + 1, lambda back: f"element 64 is read as {int(back[0]) - 1}"),
         (lambda y, t: t.index_select(0, y[64:]), table[64:], lambda _back: "other rows than those from 64 on are read"),
     ]
