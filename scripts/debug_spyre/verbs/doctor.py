@@ -1,4 +1,4 @@
-"""doctor: is everything in place? Each line ok, warn or fail (status 1) with its remedy; --probe touches the card."""
+"""doctor: is everything in place? Each line ok, warn or fail (status 1) with its remedy; --probe and --acceptance touch the card."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
+from debug_spyre.host.files import write_atomically
 from debug_spyre.host.provenance import provenance
 from debug_spyre.session.io.workspace import find_checkout
 from debug_spyre.surface.io.doctor_checks import REBUILD, Check, State, examine, has_text
 from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.verb import Verb
-from debug_spyre.vocabulary.errors import EnvironmentTroubleError, Exit
+from debug_spyre.vocabulary.errors import EnvironmentTroubleError, Exit, UsageError
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -19,6 +20,14 @@ def _arguments(parser: ArgumentParser) -> None:
         "--has", metavar="TEXT", help="is this text (a symbol you just added) in the installed torch-spyre?"
     )
     parser.add_argument("--probe", action="store_true", help="also put one small tensor on the card, under the lock")
+    parser.add_argument(
+        "--acceptance",
+        action="store_true",
+        help="check on this card, under the lock, what was only tried on simulations; writes a redacted report",
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, metavar="M", help="of --acceptance: end it after M minutes (10)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -26,6 +35,8 @@ def _run(args: Namespace) -> int:
     checkout = find_checkout()
     if args.has is not None:
         return _has(checkout, args.has, as_json=args.json)
+    if args.acceptance:
+        return _acceptance(checkout, args.minutes, as_json=args.json)
     checks, seen = examine(checkout)
     if args.probe:
         from debug_spyre.surface.io.limits_probe import try_card
@@ -38,6 +49,22 @@ def _run(args: Namespace) -> int:
     last = f"{len(checks)} lines: {failed} fail, {warned} warn"
     answer([*map(_line, checks), last], data, as_json=args.json)
     return int(Exit.NO if failed else Exit.YES)
+
+
+def _acceptance(checkout: Path, minutes: float, *, as_json: bool) -> int:
+    from debug_spyre.escalation.io.bundle import private_of_this_host
+    from debug_spyre.escalation.redaction import Redactor
+    from debug_spyre.surface.io.acceptance import DIFFERS, accept, lines_of, report_of
+
+    if minutes <= 0:
+        raise UsageError(f"{minutes:g} minutes is no time", next="debug-spyre doctor --acceptance --minutes 10")
+    rows, output = accept(checkout, minutes=minutes)
+    report = output.with_name("acceptance.json")
+    write_atomically(report, Redactor(private_of_this_host()).redact(report_of(rows, provenance(checkout))))
+    differs = any(row["answer"] == DIFFERS for row in rows)
+    lines = [*lines_of(rows), f"report, redacted, to be sent to who maintains debug-spyre: {report}"]
+    answer(lines, {"checks": rows, "report": str(report)}, as_json=as_json)
+    return int(Exit.NO if differs else Exit.YES)
 
 
 def _line(check: Check) -> str:
