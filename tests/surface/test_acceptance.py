@@ -36,6 +36,7 @@ def run(place, *words):
     return subprocess.run(command, cwd=checkout, env=env, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_every_check_answers_and_the_report_is_redacted(place):
     done = run(place, "--acceptance", "--json")
     told = json.loads(done.stdout)
@@ -48,7 +49,7 @@ def test_every_check_answers_and_the_report_is_redacted(place):
     for name in ("who-holds", "second-process", "dispatch-mode", "killed-process", "missing-kernel", "speed"):
         assert rows[name]["answer"] == "held", rows[name]
     assert rows["number-format"]["answer"] == "differs"  # the simulated card keeps IEEE half, as its README says
-    assert rows["layout-after-module-to"]["answer"] == rows["hang"]["answer"] == "not tried"
+    assert rows["hang"]["answer"] == "not tried"
     assert done.returncode == 1
     report = Path(told["report"]).read_text(encoding="utf-8")
     assert str(place[0]) not in report and json.loads(report)["checks"]

@@ -1,4 +1,4 @@
-"""Checks on a real card what debug-spyre was only tried on simulations: python debug_spyre_acceptance.py [NAME]
+"""Checks on a real card what debug-spyre was only tried on simulations: python debug_spyre_acceptance.py [NAME].
 
 Without a name each check runs in a process of its own, and prints a line of JSON: {"check", "answer", "why", "seconds"}. Answers: held,
 differs (debug-spyre assumes something else), not tried. Tiny tensors only; nothing is reset. Imports torch only.
