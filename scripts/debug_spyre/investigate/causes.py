@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from debug_spyre.examine.features import packet_of
 from debug_spyre.investigate.ledger import Ledger, Meeting
+from debug_spyre.repro.same_fault import stable_words
 
 STALE, OP, CLEAN, FAILS_CLEAN, UNSEEN, DIED = "stale-mark", "op", "passes-op-by-op", "fails-op-by-op", "unseen", "died"
+
+Key = tuple[str, str | None, str | None, str]  # kind, op, verdict, words of a refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +40,36 @@ def draft_causes(
     died: str | None = None,
 ) -> list[Draft]:
     """The drafts, those with most tests first. `clusters`: node id to the triage's cluster; `died`: the test in flight."""
-    groups: dict[tuple[str, str | None, str | None], list[str]] = {}
-    firsts: dict[tuple[str, str | None, str | None], list[Meeting]] = {}
+    groups: dict[Key, list[str]] = {}
+    firsts: dict[Key, list[Meeting]] = {}
     for nodeid in failing:
         met = ledger.met_by(nodeid)
-        keys: list[tuple[str, str | None, str | None]]
+        keys: list[Key]
         if nodeid in stale:
-            keys = [(STALE, None, None)]
+            keys = [(STALE, None, None, "")]
         elif met:
-            keys = list(dict.fromkeys((OP, packet_of(m.op), m.verdict) for m in met))
+            keys = list(dict.fromkeys(_key_of(m) for m in met))
         elif nodeid == died:
-            keys = [(DIED, None, None)]
+            keys = [(DIED, None, None, "")]
         else:
             seen = ledger.outcomes.get(nodeid)
             kind = UNSEEN if seen in {None, "skipped"} else CLEAN if seen == "passed" else FAILS_CLEAN
-            keys = [(kind, None, None if kind != FAILS_CLEAN else clusters.get(nodeid))]
+            keys = [(kind, None, None if kind != FAILS_CLEAN else clusters.get(nodeid), "")]
         for key in keys:
             groups.setdefault(key, []).append(nodeid)
-            firsts.setdefault(key, []).extend(m for m in met if (packet_of(m.op), m.verdict) == key[1:])
+            firsts.setdefault(key, []).extend(m for m in met if _key_of(m) == key)
     drafts = [_draft(key, tests, firsts[key], clusters) for key, tests in groups.items()]
     return sorted(drafts, key=lambda d: (d.kind != OP, -len(d.tests)))
 
 
-def _draft(
-    key: tuple[str, str | None, str | None], tests: list[str], met: list[Meeting], clusters: Mapping[str, str]
-) -> Draft:
-    kind, packet, verdict = key
+def _key_of(met: Meeting) -> Key:
+    """What makes two wrong calls one cause: the op and the manner; of refusals also the words, of which the first line counts."""
+    words = stable_words(met.said or "") if met.verdict == "refused" else ""
+    return OP, packet_of(met.op), met.verdict, words
+
+
+def _draft(key: Key, tests: list[str], met: list[Meeting], clusters: Mapping[str, str]) -> Draft:
+    kind, packet, verdict, _ = key
     with_values = [m for m in met if m.suspect] or met
     by_site = {m.site: m for m in reversed(with_values)}
     return Draft(
