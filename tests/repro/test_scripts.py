@@ -433,3 +433,19 @@ def test_modules_beside_the_test_are_written_into_the_file_and_work():
     names["test_it"]()
     assert "unused" not in text
     assert "import helper" not in text
+
+
+def test_a_tensor_that_lies_on_the_card_in_another_way_is_made_so_and_the_control_needs_none_of_it():
+    from debug_spyre.examine.call import Call, Layout, Program, Tensor, call_from_json, call_to_json
+    from debug_spyre.repro.script import Fault, script
+
+    layout = Layout((128, 64), (2, 64, 64), (4096, 1, 64), "SEN169_FP16", "STANDARD")
+    call = Call("aten.add.Tensor", (Tensor((8, 64), stride=(64, 1), offset=512, layout=layout), 1))
+    assert call_from_json(call_to_json(call)) == call
+    text = script(Program(call), Fault(words="stick-aligned"))
+    assert "a = torch.randn(128, 64, dtype=torch.float16)" in text
+    assert "device_layout=SpyreTensorLayout([2, 64, 64], [4096, 1, 64], DataFormats.SEN169_FP16" in text
+    assert "from torch_spyre._C import DataFormats, ElementArrangement, SpyreTensorLayout" in text
+    compile(text, "repro.py", "exec")
+    on_cpu = script(Program(call), Fault(words="stick-aligned"), device="cpu")
+    assert "SpyreTensorLayout" not in on_cpu and ".as_strided((8, 64), (64, 1), 512)" in on_cpu

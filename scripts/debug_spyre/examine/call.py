@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from debug_spyre.vocabulary.errors import BadInputError
 
 RTOL = 4e-3  # four units of fp16's last place (2^-10), two of the card's DLF16 (2^-9)
 SCALE_TOL = 8e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How an allocation of this shape lies in the card's memory, where that is not the default of its shape."""
+
+    shape: tuple[int, ...]
+    device_size: tuple[int, ...]
+    stride_map: tuple[int, ...]
+    device_dtype: str
+    arrangement: str
+
+    def words(self) -> str:
+        """The expression that makes it; its names come from torch_spyre._C."""
+        return (
+            f"SpyreTensorLayout({list(self.device_size)}, {list(self.stride_map)}, DataFormats.{self.device_dtype}, "
+            f"ElementArrangement.{self.arrangement})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +50,7 @@ class Tensor:
     host: bool = False
     cut: bool = False
     values: tuple[float, ...] = ()
+    layout: Layout | None = None
 
     @property
     def numel(self) -> int:
@@ -146,6 +165,7 @@ def arg_to_json(value: Arg) -> Any:
                 "shape": list(value.shape),
                 "stride": list(value.stride) if value.stride else None,
                 "values": list(value.values),
+                "layout": asdict(value.layout) if value.layout else None,
             }
         }
     if isinstance(value, Word):
@@ -170,9 +190,23 @@ def arg_from_json(data: Any) -> Arg:
             body = {k: v for k, v in data["tensor"].items() if k in Tensor.__slots__}
             stride = body.get("stride")
             lists = {"shape": tuple(body["shape"]), "stride": tuple(stride) if stride else None}
-            return Tensor(**{**body, **lists, "values": tuple(body.get("values") or ())})
+            return Tensor(
+                **{**body, **lists, "values": tuple(body.get("values") or ()), "layout": _layout(body.get("layout"))}
+            )
         raise BadInputError(f"an argument of unknown form: {sorted(data)}", next="debug-spyre shadow")
     return data
+
+
+def _layout(data: dict[str, Any] | None) -> Layout | None:
+    if not data:
+        return None
+    return Layout(
+        shape=tuple(data["shape"]),
+        device_size=tuple(data["device_size"]),
+        stride_map=tuple(data["stride_map"]),
+        device_dtype=str(data["device_dtype"]),
+        arrangement=str(data["arrangement"]),
+    )
 
 
 def call_to_json(call: Call) -> dict[str, Any]:

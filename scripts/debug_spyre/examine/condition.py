@@ -17,7 +17,7 @@ MOST_FITTING = 16
 COST = {
     "size": 1.0, "offset": 1.0, "expanded": 1.0, "strided": 1.1, "reduced": 1.3, "reduces": 1.2, "numel": 1.4, "rows": 1.6,
     "sticks": 1.7, "form": 1.0, "dtype": 1.2, "mode": 1.0, "highest": 1.3, "value": 1.5, "kind": 1.2, "rank": 1.3,
-    "keyword": 1.4, "host": 1.5, "op": 1.6, "broadcast": 1.5,
+    "keyword": 1.4, "host": 1.5, "layout": 1.0, "op": 1.6, "broadcast": 1.5,
 }  # fmt: skip
 OPPOSITE = {">": "<=", "<=": ">", "==": "!=", "!=": "==", "%": "!%", "!%": "%"}
 
@@ -94,9 +94,13 @@ def _said_of_bool(name: str, found: Any, *, truth: bool) -> str:
             if truth
             else f"every last dimension is a multiple of {multiple}"
         )
-    state = {"strided": "not contiguous", "expanded": "expanded", "host": "on the CPU", "broadcast": "broadcast"}.get(
-        name, name
-    )
+    state = {
+        "strided": "not contiguous",
+        "expanded": "expanded",
+        "host": "on the CPU",
+        "broadcast": "broadcast",
+        "layout": "laid out on the card in another way than by default",
+    }.get(name, name)
     return (
         f"{who} is {state}" if truth else f"no argument is {state}" if who == "an argument" else f"{who} is not {state}"
     )

@@ -88,6 +88,7 @@ def _of_layout(who: str, spec: Mapping[str, Any]) -> Features:
         f"strided({who})": is_strided(spec),
         f"expanded({who})": is_expanded(spec),
         f"host({who})": bool(spec.get("host")),
+        f"layout({who})": bool(spec.get("layout")),
     }
 
 
@@ -176,7 +177,7 @@ def feature_words(name: str) -> str:
         return {"reduced": "the number of elements that make one result", "op": "the overload", "form": "the form",
                 "mode": "the mode"}.get(name, name)  # fmt: skip
     who, dim = found["who"], found["dim"]
-    whose = {"out": "the result", "any": "the largest argument" if found["name"] != "size" else "some argument"}.get(
+    whose = {"out": "the result", "any": "the largest argument" if found["name"] == "numel" else "some argument"}.get(
         who, f"argument {who}"
     )
     if found["name"] == "size":

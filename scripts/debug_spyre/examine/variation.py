@@ -78,6 +78,15 @@ def contiguous(call: JsonCall) -> JsonCall:
     changed: JsonCall = copy.deepcopy(call)
     for spec in tensor_specs(changed):
         spec.update(stride=None, offset=0)
+        spec.pop("layout", None)
+    return changed
+
+
+def default_layout(call: JsonCall) -> JsonCall:
+    """All tensors laid out on the card as their shapes are by default; strides and offsets as they are."""
+    changed: JsonCall = copy.deepcopy(call)
+    for spec in tensor_specs(changed):
+        spec.pop("layout", None)
     return changed
 
 
@@ -89,6 +98,7 @@ def resized(call: JsonCall, group: Sequence[Place], size: int) -> JsonCall:
         spec = every[tensor]
         before = list(spec["shape"])
         spec["shape"][dim] = size
+        spec.pop("layout", None)  # it is one of the old sizes
         if spec.get("stride"):
             spec["stride"] = _restrided(before, spec["stride"], spec["shape"])
     return changed
@@ -148,6 +158,7 @@ def one_at_a_time(space: Space) -> Iterator[JsonCall]:
             tensor_specs(changed)[number].update(stride=stride, offset=offset)
             yield changed
     yield contiguous(call)
+    yield default_layout(call)
     for group in space.groups:
         for size in SIZES:
             yield resized(call, group, size)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from debug_spyre_layouts import recorded_layout  # type: ignore[import-not-found]
 
 HOST = {"cpu", "meta"}
 EACH = 64 << 20
@@ -144,7 +145,8 @@ def described(value: Any, key: str, kept: dict[str, torch.Tensor], file: str, gi
             "fill": "file" if small else "randn", "file": file if small else None, "key": key if small else None,
             "low": low, "high": high, "host": isinstance(given, torch.Tensor) and given.device.type == "cpu",
         }  # fmt: skip
-        return {"tensor": body}
+        layout = recorded_layout(given) if is_device(given) else None
+        return {"tensor": {**body, "layout": layout} if layout else body}
     if isinstance(value, (list, tuple)):
         other = given if isinstance(given, (list, tuple)) else [None] * len(value)
         pairs = zip(value, other, strict=True)

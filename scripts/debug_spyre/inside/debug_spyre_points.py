@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from debug_spyre_calls import is_device, mapped, tensors_in  # type: ignore[import-not-found]
 from debug_spyre_judging import SUMS, difference, pattern_of  # type: ignore[import-not-found]
+from debug_spyre_layouts import with_layout  # type: ignore[import-not-found]
 
 MOST_ELEMENTS = 1 << 22
 REDUCTIONS = {"sum", "mean", "amax", "amin", "prod", "linalg_vector_norm", "var", "std", "any", "all", "max", "min"}
@@ -56,6 +57,7 @@ def resized(call: dict[str, Any], places: list[tuple[int, int]], size: int) -> d
     for tensor in {t for t, _ in places}:
         spec = every[tensor]
         spec["stride"] = _restrided(spec)
+        spec.pop("layout", None)  # it is one of the old sizes
         spec["fill"], spec["file"], spec["key"] = "randn", None, None
     return changed
 
@@ -139,7 +141,7 @@ class Maker:
             assert isinstance(saved, torch.Tensor)
             return saved
         dtype = _dtype(spec)
-        shape = spec["shape"] if not spec.get("stride") else [_reach(spec)]
+        shape = [_reach(spec)] if spec.get("stride") or spec.get("offset") else spec["shape"]
         if dtype.is_floating_point:
             values = torch.randn(shape, generator=self.generator)
             if self.fill == "spike" and values.numel() and self.count == 1:
@@ -159,7 +161,7 @@ def _spike(values: torch.Tensor, spec: dict[str, Any]) -> None:
     """
     shape, stride = spec["shape"], spec.get("stride") or _plain(spec["shape"])
     sizes = [1 if s == 0 else n for n, s in zip(shape, stride, strict=True)]  # a repeated place is written once
-    view = values.reshape(-1).as_strided(sizes, stride, spec.get("offset", 0) if spec.get("stride") else 0)
+    view = values.reshape(-1).as_strided(sizes, stride, spec.get("offset", 0))
     dims = [d for d in range(view.dim()) if view.size(d) > 1]
     height = min(SPIKE, MOST_SPIKES / max(sum(view.numel() // view.size(d) for d in dims), 1))
     for dim in dims:
@@ -167,7 +169,7 @@ def _spike(values: torch.Tensor, spec: dict[str, Any]) -> None:
 
 
 def _reach(spec: dict[str, Any]) -> int:
-    steps = zip(spec["shape"], spec["stride"], strict=True)
+    steps = zip(spec["shape"], spec.get("stride") or _plain(spec["shape"]), strict=True)
     return int(spec.get("offset", 0) + 1 + sum((n - 1) * s for n, s in steps))
 
 
@@ -201,6 +203,16 @@ def device_name() -> str:
 def _there(base: torch.Tensor, spec: dict[str, Any]) -> torch.Tensor:
     """On the card, but for what lies on the CPU in the call, too."""
     return base if spec.get("host") else base.to(device_name())
+
+
+def _on_card(base: torch.Tensor, spec: dict[str, Any]) -> torch.Tensor:
+    """The tensor on the card: its base laid out as it was recorded, then the view of it."""
+    if not spec.get("layout") or spec.get("host"):
+        return viewed(_there(base, spec), spec)
+    whole = with_layout(base, spec["layout"], device_name())
+    if list(whole.shape) == list(spec["shape"]) and not spec.get("stride") and not spec.get("offset"):
+        return whole
+    return whole.as_strided(spec["shape"], spec.get("stride") or _plain(spec["shape"]), spec.get("offset", 0))
 
 
 def shapes_of(call: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -296,7 +308,7 @@ def run_point(
     try:
         host = _placed(made(call, on_host), "cpu")
         given = iter(bases)
-        card = made(call, lambda spec: viewed(_there(next(given).clone(), spec), spec))
+        card = made(call, lambda spec: _on_card(next(given).clone(), spec))
         if transform:
             host, card = transform(host), transform(card)
         before = mapped(host, lambda v: v.clone() if isinstance(v, torch.Tensor) else v)

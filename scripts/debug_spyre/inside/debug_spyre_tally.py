@@ -12,8 +12,9 @@ from types import FrameType
 from typing import Any
 
 import torch
-from debug_spyre_calls import call_of, tensors_in  # type: ignore[import-not-found]
+from debug_spyre_calls import call_of, is_device, tensors_in  # type: ignore[import-not-found]
 from debug_spyre_judging import Difference  # type: ignore[import-not-found]
+from debug_spyre_layouts import recorded_layout  # type: ignore[import-not-found]
 
 MOST_SHAPES = 4
 FIRST_CALLS, LAST_CALLS = 64, 192  # of those before the suspect: what a process does once, and what it did just now
@@ -221,7 +222,10 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _word(value: Any) -> str:
-    return f"{value.device.type} {shape_text(value)}" if isinstance(value, torch.Tensor) else repr(value)
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    layout = recorded_layout(value) if is_device(value) else None
+    return f"{value.device.type} {shape_text(value)}" + (f" {layout}" if layout else "")
 
 
 def _without_values(op: str, host: Any, given: Any) -> dict[str, Any]:

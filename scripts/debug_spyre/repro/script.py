@@ -54,6 +54,8 @@ def script(
     head = [f'"""{_title(program.call, fault)} {CONTRACT}."""']
     head += ["import warnings", ""] if fault.fallback else []
     head += ["import torch", "import torch_spyre  # noqa: F401"]
+    if device == "spyre" and any(t.layout for t in program.tensors()):
+        head.append("from torch_spyre._C import DataFormats, ElementArrangement, SpyreTensorLayout")
     if vllm:
         head += _VLLM
     body: list[str] = []
@@ -213,7 +215,7 @@ class _Writer:
 
     def _inline(self, tensor: Tensor) -> str:
         words = written(tensor)
-        return f"{words.base}{'' if tensor.host else self._moved}{words.view}"
+        return f"{words.base}{'' if tensor.host else self._moved(tensor)}{words.view}"
 
     def on_host(self, call: Call) -> str:
         """The call on the CPU."""
@@ -224,12 +226,13 @@ class _Writer:
         """The call on the card."""
 
         def place(tensor: Tensor) -> str:
-            return f"{self.names[id(tensor)]}{'' if tensor.host else self._moved}{written(tensor).view}"
+            return f"{self.names[id(tensor)]}{'' if tensor.host else self._moved(tensor)}{written(tensor).view}"
 
         return self._call(call, place, self.device)
 
-    @property
-    def _moved(self) -> str:
+    def _moved(self, tensor: Tensor) -> str:
+        if tensor.layout is not None and self.device == "spyre":
+            return f'.to("{self.device}", device_layout={tensor.layout.words()})'
         return f'.to("{self.device}")'
 
     def _call(self, call: Call, place: Placing, device: str) -> str:

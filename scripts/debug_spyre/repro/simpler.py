@@ -20,7 +20,7 @@ Form = tuple[str, Program]
 def simplifications(program: Program) -> tuple[Form, ...]:
     """Simpler forms of the judged call: contiguous, no offset, the native type, fewer arguments and dimensions."""
     call = program.call
-    found = [*_views(call), *_types(call), *_arguments(call), *_dimensions(call)]
+    found = [*_layouts(call), *_views(call), *_types(call), *_arguments(call), *_dimensions(call)]
     seen = {str(program)}
     forms = []
     for text, simpler in found:
@@ -29,6 +29,11 @@ def simplifications(program: Program) -> tuple[Form, ...]:
             seen.add(str(form))
             forms.append((text, form))
     return tuple(forms)
+
+
+def _layouts(call: Call) -> Iterator[tuple[str, Call]]:
+    if any(t.layout for t in call.tensors()):
+        yield "the card's default layout", call.map_tensors(lambda t: replace(t, layout=None))
 
 
 def _views(call: Call) -> Iterator[tuple[str, Call]]:

@@ -30,6 +30,9 @@ def written(tensor: Tensor) -> Written:
         shape = tensor.shape if plain else (tensor.span,)
         base = _saved(tensor, shape) if tensor.fill == "file" else _listed(tensor, shape)
         return Written(base, "" if plain else _strided(tensor))
+    if tensor.layout is not None:  # the allocation as it was, then the view of it
+        whole = plain and tensor.shape == tensor.layout.shape
+        return Written(_filled(tensor, tensor.layout.shape), "" if whole else _strided(tensor))
     shape, view = _seen(tensor)
     return Written(_filled(tensor, shape), view)
 

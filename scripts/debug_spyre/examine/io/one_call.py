@@ -11,7 +11,7 @@ from debug_spyre.examine.call_sentences import part_of_sum
 from debug_spyre.examine.features import JsonCall, packet_of, tensor_specs
 from debug_spyre.examine.io.engine import Engine, TimeIsUpError, verdict_of
 from debug_spyre.examine.search import Answer, Ask, Found, find
-from debug_spyre.examine.variation import Space, contiguous, plain, resized
+from debug_spyre.examine.variation import Space, contiguous, default_layout, plain, resized
 
 SUMS, MOST_SUMMED = {"sum", "mean", "mm", "bmm", "addmm", "matmul"}, 1100
 CHECKED = 4  # border calls that are made again, each in a process of its own
@@ -208,6 +208,8 @@ def _ways_round(engine: Engine, cause: CallCause) -> list[dict[str, str]]:
     every = tensor_specs(call)
     if any(s.get("stride") or s.get("offset") for s in every):
         forms.append(("contiguous inputs", contiguous(plain(call))))
+    if any(s.get("layout") for s in every):
+        forms.append(("the card's default layout (a copy made on the CPU)", default_layout(call)))
     for op, form in cause.space.forms if cause.space else ():
         if op != call["op"]:
             forms.append((f"{op}{' (out=)' if form == 'out' else ''}", {**copy.deepcopy(call), "op": op, "form": form}))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from debug_spyre.examine.call import Call, Program, call_from_json
+from debug_spyre.examine.call import Call, Program, Tensor, call_from_json
 from debug_spyre.examine.features import JsonCall
 from debug_spyre.examine.io.trials import BudgetSpentError, Trials
 from debug_spyre.investigate.io.sessions import CauseSession
@@ -15,6 +15,7 @@ from debug_spyre.repro.io.proof import Prover
 from debug_spyre.repro.io.repro_session import ReproSession
 from debug_spyre.repro.same_fault import agree, of_answer, of_failure
 from debug_spyre.repro.script import Fault, script
+from debug_spyre.repro.writing import by_seed
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import load_session
 from debug_spyre.vocabulary.errors import DebugSpyreError
@@ -112,9 +113,14 @@ def plain_json(call: JsonCall) -> JsonCall:
     return {key: value for key, value in call.items() if key not in {"form", "mode"}}
 
 
+def _seeded(tensor: Tensor) -> Tensor:
+    """Saved values are a storage without the layout of its allocation: where that counts, values by seed must do."""
+    return by_seed(tensor) if tensor.layout is not None and tensor.fill == "file" else tensor
+
+
 def _first_that_shows(prover: Prover, calls: Sequence[Call], before: tuple[Call, ...]) -> Shown | None:
     """The first call whose script shows the fault, and how it shows; each in a process of its own where others come before."""
-    programs = [Program(call, prelude=before) for call in calls]
+    programs = [Program(call.map_tensors(_seeded), prelude=before) for call in calls]
     answers = prover.trials.evaluate([script(program, Fault()) for program in programs], isolated=bool(before))
     for program, answer in zip(programs, answers, strict=True):
         found = of_answer(answer)
