@@ -108,3 +108,35 @@ def test_a_short_name_does_not_eat_words(user, text):
 
 def test_names_that_cannot_be_hidden_are_told():
     assert Redactor(Private(users=("root", "jo"))).unhidden() == ("jo", "root")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("ssh builder@node17:~/x", "node17"),
+        ("scp ops@farm-3.zrl:/data/x .", "farm-3.zrl"),
+        ("connect to worker-5.spyre.internal failed", "worker-5.spyre.internal"),
+        ("db01.corp refused", "db01.corp"),
+        ("http://gpuhost7:8080/v1/models", "gpuhost7"),
+        ("https://artifactory.acme-labs.io/simple/", "artifactory.acme-labs.io"),
+        ("svc.ns.svc.cluster.local:9000", "svc.ns.svc.cluster.local"),
+    ],
+)
+def test_names_of_other_hosts_are_hidden(text, name):
+    shown = Redactor(Private()).redact(text)
+    assert name not in shown
+    assert "<host-1>" in shown or "<mail-1>" in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://github.com/torch-spyre/torch-spyre/issues/12",
+        "https://download.pytorch.org/whl/cpu",
+        "spyre://0/x torch.local(x) self.internal.value a.b.private_thing",
+        "y = x@weights",
+        "from torch._C import local",
+    ],
+)
+def test_public_hosts_and_code_stay(text):
+    assert Redactor(Private()).redact(text) == text

@@ -40,6 +40,15 @@ _IPV6 = re.compile(
 )
 _MAC = re.compile(r"(?<![\w:-])(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}(?![\w:-])")
 _MAIL = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
+_INSIDE = re.compile(  # names that only an internal network knows
+    r"(?<![\w.@/-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.)+(?:local|internal|corp|lan|intranet|localdomain|private|home\.arpa|svc)(?![\w-]|\.\w|\()"
+)
+_REMOTE = re.compile(r"(?:(?<=://)|(?<=@))([A-Za-z][A-Za-z0-9-]{2,62}(?:\.[A-Za-z0-9-]+)*)(?=:?\d*/|:~|:\d)")
+_PUBLIC = re.compile(
+    r"(?:.*\.)?(?:github\.com|githubusercontent\.com|pypi\.org|pythonhosted\.org|python\.org|pytorch\.org|huggingface\.co|readthedocs\.io"
+    r"|vllm\.ai|ibm\.com|w3\.org|apache\.org|anaconda\.org|docker\.io|quay\.io|ghcr\.io|example|example\.(?:com|org|net|test)|localhost|test)",
+    re.IGNORECASE,
+)
 _HOME = re.compile(r"(?<![\w.])/(?:home|Users)/([^/\s\"'<>:;,)\]}]+)")
 
 
@@ -82,6 +91,8 @@ class Redactor:
             if value in text:
                 text = _bounded(value, kind).sub(partial(self._literal, value, kind), text)
         text = _MAIL.sub(lambda m: self._placeholder(m.group(), "mail"), text)
+        text = _INSIDE.sub(lambda m: self._placeholder(m.group().lower(), "host"), text)
+        text = _REMOTE.sub(self._host, text)
         text = _HOME.sub(self._home, text)
         text = _MAC.sub(lambda m: self._placeholder(m.group().lower(), "mac"), text)
         text = _IPV4.sub(self._address, text)
@@ -94,6 +105,10 @@ class Redactor:
         if found.group(1).startswith("<"):
             return found.group()
         return self._placeholder(found.group(), "home")
+
+    def _host(self, found: re.Match[str]) -> str:
+        name = found.group(1)
+        return found.group() if _PUBLIC.fullmatch(name) else self._placeholder(name.lower(), "host")
 
     def _address(self, found: re.Match[str]) -> str:
         try:

@@ -149,3 +149,8 @@ def paragraphs(text: str, knows: Callable[[str], bool]) -> tuple[tuple[Piece, ..
 def flat(parts: tuple[Piece, ...]) -> str:
     """The words of prose."""
     return "".join(f"`{p.text}`" if p.kind == "code" else p.text for p in parts)
+
+
+def without_escapes(text: str) -> str:
+    """The text without terminal escape sequences; everything else as it is."""
+    return _ESCAPES.sub("", text) if "\x1b" in text or "\x9b" in text else text
