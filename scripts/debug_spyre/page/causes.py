@@ -72,7 +72,8 @@ def _facts(cause: Cause) -> list[tuple[str, str]]:
         others = f"of {explains['calls']:,} other calls {explains['predicted_wrong']:,} were predicted wrong"
         tests = f"{explains['tests']} of {explains['of']} failing tests"
         found.append(("Explains", f"{tests}; {others} and {explains['were_wrong']:,} were"))
-    found.append(("Wrong values", cause.wrong_values or ""))
+    label = "Wrong values" if cause.manner == "wrong-values" else "It says"
+    found.append((label, cause.wrong_values or ""))
     found.append(("Only after", "; ".join(f"`{call}`" for call in cause.needs_before[:3])))
     found.append(("Proof", _proof(cause)))
     good = [way["text"] for way in cause.ways_round if way.get("measured") == "right"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from debug_spyre.page.page_context import Frame, Word
 from debug_spyre.page.queue_rows import status_word
 from debug_spyre.session.state import Run
@@ -22,8 +24,24 @@ _CSS = {
 }
 
 
-def run_word(run: Run) -> Word:
-    """A run's status: css and word; a command that is no pytest run has its exit status only."""
+_ANSWERED = {"shadow": "found it", "ladder": "found it", "sweep": "found it"}  # a failing test is what they look for
+_REPRO = {0: "shows the fault", 3: "does not show it"}
+
+
+def _is_control(run: Run) -> bool:
+    return any(word.endswith("_control.py") for word in run.argv)
+
+
+def run_word(run: Run, reported: Container[str | None] = ()) -> Word:
+    """A run's status by what it means: css and word; a command that is no pytest run has its exit status only.
+
+    `reported`: ids of runs that a report rests on.
+    """
+    answered = _ANSWERED.get(run.verb)
+    if answered and run.status is RunStatus.FAILED and run.id in reported:
+        return Word("passed", answered)
+    if run.verb == "repro" and run.name is None and run.pytest_args is None and run.exit in _REPRO:
+        return Word("passed", "right on the CPU" if _is_control(run) and run.exit else _REPRO[run.exit])
     if run.pytest_args is None and run.status in {RunStatus.PASSED, RunStatus.FAILED} and run.exit is not None:
         return Word("passed" if run.exit == 0 else "failed", f"exit {run.exit}")
     return Word(_CSS.get(run.status, "error"), run.status.value)

@@ -21,6 +21,8 @@ def error_map(frame: Frame, run: str, entry: Mapping[str, Any], number: int) -> 
     if grid is None or not isinstance(data, Mapping):
         return None
     rows, cols = len(grid), len(grid[0])
+    if rows * cols == 1:  # one element has no place
+        return None
     cell_w = (WIDTH - LEFT - 4) / cols
     cell_h = min(max(260 / rows, 1.5), max(cell_w, 3.0), 14.0) if rows > 4 else 14.0
     bottom = TOP + rows * cell_h

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from debug_spyre.page.entry_words import STANDING, conclusion, rows_of, run_word, title, took, who
 from debug_spyre.page.heading import result_words
-from debug_spyre.page.output import TAIL_LINES, OutputLine, output_line, tail_lines
+from debug_spyre.page.output import TAIL_LINES, OutputLine, line_css, output_line, tail_lines
 from debug_spyre.page.page_context import Frame, Link, Word, scope_words
 from debug_spyre.page.pictures import Picture
 from debug_spyre.page.timeline import timeline_picture
@@ -23,7 +23,7 @@ WHOLE_ENTRIES = 40  # the newest are shown in full
 OPEN_ENTRIES = 2  # of these the newest have their output open
 COMMAND_WIDTH, WHOLE_WIDTH, SHORT_COMMAND = 2000, 8000, 110
 MOST_WARNINGS = 6
-OPEN_DIGEST = 5
+OPEN_DIGEST, MOST_ANSWERS = 5, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class Entry:
     output: Link | None
     command: str
     whole: str  # the command with all its node ids, where `command` has their number only
+    answers: tuple[OutputLine, ...]  # what the verb made of this run
+    reports: tuple[Link, ...]  # the whole of it
     digest: tuple[OutputLine, ...]
     more_digest: tuple[OutputLine, ...]
     tail: tuple[OutputLine, ...]
@@ -139,24 +141,36 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
         started=frame.at(run.started_at),
         took=took(frame, run),
         by=who(frame, run.by),
-        status=run_word(run),
+        status=run_word(run, {r.run for r in frame.session.reports}),
         result=result_words(run) if run.is_finished and run.counts else "",
         meta=tuple(meta),
         output=frame.file_link(run.output),
         command=clip(short or whole, COMMAND_WIDTH),
         whole=clip(whole, WHOLE_WIDTH) if short else "",
+        answers=_answers(frame, run),
+        reports=tuple(frame.file_link(r.report) for r in frame.session.reports if r.run == run.id and r.report),
         digest=digest[:OPEN_DIGEST],
         more_digest=digest[OPEN_DIGEST:],
         tail=tail,
         tail_label=label,
         cut=cut,
-        conclusion=words or (STANDING.get(run.name or "", ()) if run.is_finished else ()),
+        conclusion=words or (STANDING.get(run.name or "", ()) if run.is_finished and run.valid else ()),
         verdicts=verdicts,
         warnings=tuple(warnings),
         unattributed=run.id in loose,
         by_hand=False,
         open=is_open,
     )
+
+
+def _answers(frame: Frame, run: Run) -> tuple[OutputLine, ...]:
+    """The first lines of the reports that rest on this run: the answer stands where the question was asked."""
+    found: list[OutputLine] = []
+    for report in frame.session.reports:
+        if report.run == run.id:
+            lines = frame.lines(report.lines[:MOST_ANSWERS])
+            found += [OutputLine(line, "strong" if i == 0 else line_css(line)) for i, line in enumerate(lines)]
+    return tuple(found[: 2 * MOST_ANSWERS])
 
 
 def _noted(frame: Frame, note: ExperimentNoted, number: int, *, is_open: bool) -> Entry:
@@ -178,6 +192,8 @@ def _noted(frame: Frame, note: ExperimentNoted, number: int, *, is_open: bool) -
         meta=(),
         output=frame.file_link(note.output) if note.output else None,
         command=clip(frame.say(note.command), COMMAND_WIDTH) if note.command else "",
+        answers=(),
+        reports=(),
         digest=(),
         more_digest=(),
         tail=tuple(output_line(frame, line, said=True) for line in shown),
@@ -195,14 +211,19 @@ def _noted(frame: Frame, note: ExperimentNoted, number: int, *, is_open: bool) -
 def _short_run(frame: Frame, run: Run, loose: frozenset[str]) -> ShortEntry:
     numbers = rows_of(frame, run)
     words, _ = conclusion(frame, run.id, numbers)
-    said = "".join(p.text for p in words) or (frame.line(run.digest[0]) if run.digest else "")
+    answers = _answers(frame, run)
+    said = (
+        "".join(p.text for p in words)
+        or (answers[0].text if answers else "")
+        or (frame.line(run.digest[0]) if run.digest else "")
+    )
     return ShortEntry(
         id=run.id if frame.knows(run.id) else f"run-{run.started_seq}",
         seq=run.finished_seq or run.started_seq,
         title=frame.line(f"{run.id} {title(run)}", 60),
         rows=tuple(frame.row_link(n) for n in numbers[:3]),
         started=frame.at(run.started_at),
-        status=run_word(run),
+        status=run_word(run, {r.run for r in frame.session.reports}),
         output=frame.file_link(run.output),
         command=one_line(frame.short_command(run) or frame.command(run), SHORT_COMMAND),
         conclusion=one_line(said, 110),

@@ -97,7 +97,9 @@ def findings(frame: Frame) -> FindingsView:
     return FindingsView(
         findings=tuple(_finding(frame, n, note) for n, note in enumerate(session.findings, start=1)),
         reports=tuple(
-            _report(frame, n, r) for n, r in reversed(list(enumerate(session.reports, start=1))[-MOST_REPORTS:])
+            _report(frame, n, r)
+            for n, r in reversed(list(enumerate(session.reports, start=1))[-MOST_REPORTS:])
+            if r.run is None or r.run not in session.runs  # the others stand in their run's entry
         ),
         older_reports=max(len(session.reports) - MOST_REPORTS, 0),
         maps=tuple(drawn[:MOST_MAPS]),

@@ -12,6 +12,8 @@ from debug_spyre.vocabulary.local_time import Moment, between, duration
 from debug_spyre.vocabulary.safe_text import Piece, count
 from debug_spyre.vocabulary.words import POST_FIX, POST_FIX_MATRIX, HypothesisStatus, Status
 
+FEW_DONE = 3  # fewer finished tests give no estimate
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -34,6 +36,7 @@ class Live:
     total: int | None
     started: Moment
     elapsed: str
+    left: str  # an estimate from the tests that are done; empty where nothing can be said
     last: Moment
     current: NodeId | None
     scope: str
@@ -49,19 +52,22 @@ class Live:
 
 
 def facts(frame: Frame, checked: ValidationView) -> tuple[Fact, ...]:
-    """Status, cause, members and matrix after the fix, gate."""
-    return (
+    """Status, cause, members and matrix after the fix, gate; those that have nothing to say yet are left out."""
+    found = (
         _status(frame),
         _cause(frame),
         _after(frame, POST_FIX, "Members after the fix"),
         _matrix(frame, checked),
         _gate(frame),
     )
+    return tuple(fact for fact in found if fact.word.css != "to-come")
 
 
 def status_word(frame: Frame) -> Word:
-    """The session's status."""
-    return Word(frame.session.status.value, frame.session.status.value)
+    """The session's status; what was handed over waits for somebody else and is no alarm."""
+    closing, status = frame.session.closing, frame.session.status
+    handed_over = status is Status.BLOCKED and closing is not None and closing.escalated
+    return Word("escalated" if handed_over else status.value, status.value)
 
 
 def _status(frame: Frame) -> Fact:
@@ -165,6 +171,13 @@ def _gate(frame: Frame) -> Fact:
     return Fact("Gate", Word(word, word), note)
 
 
+def _left(run: Run, seconds: float | None) -> str:
+    """How long it may still take if the rest is like what is done."""
+    if not run.done or not run.collected or run.done < FEW_DONE or run.done >= run.collected or not seconds:
+        return ""
+    return f"about {duration(seconds / run.done * (run.collected - run.done))} left"
+
+
 def live(frame: Frame) -> Live | None:
     """The newest run that has not ended, while the session is investigating."""
     running = [r for r in frame.session.runs.values() if not r.is_finished]
@@ -180,6 +193,7 @@ def live(frame: Frame) -> Live | None:
         run.collected,
         frame.at(run.started_at),
         duration(between(run.started_at, frame.session.updated_at)),
+        _left(run, between(run.started_at, frame.session.updated_at)),
         frame.at(frame.session.updated_at),
         node_id(frame.say(run.current)) if run.current else None,
         scope_words(run),

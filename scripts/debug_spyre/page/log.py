@@ -177,8 +177,9 @@ def _closing(frame: Frame) -> list[Notice]:
         meta += [Piece(", bundle for the torch-spyre team: "), Piece(link.text, "", link.href)]
     meta.append(Piece(". To go on: "))
     meta.append(Piece("debug-spyre reopen", "code"))
-    css = "n-green" if closing.status == Status.RESOLVED else "n-red"
-    return [Notice(css, Word(closing.status, closing.status), lines, tuple(meta))]
+    css = "n-green" if closing.status == Status.RESOLVED else "n-amber" if closing.escalated else "n-red"
+    word = Word("escalated" if css == "n-amber" else closing.status, closing.status)
+    return [Notice(css, word, lines, tuple(meta))]
 
 
 def _decisions(frame: Frame) -> list[Notice]:

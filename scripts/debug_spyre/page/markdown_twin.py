@@ -163,7 +163,7 @@ def _entry(entry: Entry) -> Iterator[str]:
         yield block([entry.whole or entry.command], "sh")
     for warning in entry.warnings:
         yield f"> {plain(warning)}"
-    lines = _texts((*entry.digest, *entry.more_digest)) or _texts(entry.tail)
+    lines = _texts((*entry.answers, *entry.digest, *entry.more_digest)) or _texts(entry.tail)
     if lines:
         yield block(lines)
     verdicts = ", ".join(f"H{n} {w.text}" for w, n in entry.verdicts)

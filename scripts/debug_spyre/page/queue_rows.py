@@ -55,10 +55,15 @@ def queue(frame: Frame) -> QueueView:
     counts = Counter(row.status for row in rows)
     times = [t for row in rows for t in (row.added_at, row.started_at, row.concluded_at) if t]
     return QueueView(
-        rows=tuple(_row(frame, row) for row in rows),
+        rows=tuple(_row(frame, row) for row in sorted(rows, key=_place)),
         counts=tuple((status_word(status), counts[status]) for status in ORDER if counts[status]),
         changed=frame.at(max(times)) if times else None,
     )
+
+
+def _place(row: Hypothesis) -> int:
+    """What is confirmed stands first, what was dropped last; all others keep their order."""
+    return {HypothesisStatus.CONFIRMED: 0, HypothesisStatus.DROPPED: 2}.get(row.status, 1)
 
 
 def runs_of(frame: Frame, row: Hypothesis) -> tuple[str, ...]:

@@ -27,7 +27,12 @@ from debug_spyre.vocabulary.words import RunStatus
 
 Redraw = Callable[[Path], None]  # draws the page of a session folder again; never raises
 LOOK_SECONDS = 0.5
-PROGRESS_SECONDS = 30.0
+PROGRESS_SECONDS = 2.0  # the page follows a run at most this often
+SILENT_SECONDS = 30.0  # and this often where nothing happens
+MOST_SHARE, SPREAD = (
+    20,
+    100,
+)  # drawing takes at most 1/20 of the time; later progress is told less often, so that the journal stays small
 RUN_ID = "DEBUG_SPYRE_RUN"
 RESULTS = "DEBUG_SPYRE_RESULTS"
 BUDGET = "DEBUG_SPYRE_TENSOR_BUDGET"
@@ -48,6 +53,7 @@ class Child:
         self.alive_at = self.began
         self.size = -1
         self.progressed_at = self.began
+        self.told, self.drawing_took = self.reader.progress, 0.0
         self.told_quiet = False
 
     def run(self) -> End:
@@ -148,8 +154,14 @@ class Child:
             words = f"no output and no result for {clock(now - self.alive_at)}{self._where()}"
             self.notes.append(words)
             self.run_folder.say(rf.RUNNING, **self.who, child=self.process.pid, quiet=words)
-        if now - self.progressed_at >= PROGRESS_SECONDS and self.reader.progress.started:
+        if self.reader.progress.started and self._is_time(now):
             self._progressed(now)
+
+    def _is_time(self, now: float) -> bool:
+        """Progress is due: something happened, and the last drawing is long enough ago."""
+        since = now - self.progressed_at
+        pause = max(PROGRESS_SECONDS, MOST_SHARE * self.drawing_took, (now - self.began) / SPREAD)
+        return since >= max(pause, SILENT_SECONDS) or (since >= pause and self.reader.progress != self.told)
 
     def _progressed(self, now: float) -> None:
         self.progressed_at = now
@@ -160,6 +172,7 @@ class Child:
         with kept_going("the progress could not be recorded"):
             Folder(self.job.folder).journal.append(event)
             self.redraw(self.job.folder)
+        self.told, self.drawing_took = seen, time.monotonic() - now
 
     def _where(self) -> str:
         self.reader.look()
