@@ -8,7 +8,7 @@ SHELL   = /bin/bash
 .SHELLFLAGS = -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test test-long release-check real check bench fuzz draws client browser test-vllm clean setup types lint
+.PHONY: help demo test test-long release-check real check bench fuzz stress draws client browser test-vllm clean setup types lint
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ client: $(READY) ## the real client from npm: 60 spellings of our command in fiv
 
 fuzz: $(READY) ## the property tests for longer
 	DEBUG_SPYRE_FUZZ=20 $(BIN)/python -m pytest tests -k "property or fuzz" -q
+
+stress: $(READY) ## 2,000 logs drawn at random: real pytest runs, carried, cut, joined; each read as it is true
+	$(BIN)/python tests/triage/drawn_logs.py 2000
 
 draws: $(READY) ## faults drawn at random: does shadow name the op, the search the condition, repro the smallest script?
 	$(BIN)/python -W ignore tests/examine/drawn_faults.py 100

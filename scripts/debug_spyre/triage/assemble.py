@@ -93,15 +93,20 @@ def _session_failures(session: Session, *, source: str, rules: Sequence[Rule], w
     name_blocks(session)
     crashed = [d for d in session.ending.dumps if d.kind == "fatal"]
     workers = sum("crashed while running" in line for block in session.blocks for line in block.plain)
-    found = []
+    found: list[Failure] = []
+    done = 0
     for block in session.blocks:
         empty = not block.frames and not block.errors
-        if (block.nodeid is None and empty and session.summary) or (block.is_headless and not block.errors):
+        if (block.nodeid is None and empty and session.summary) or (
+            block.is_headless and (not block.errors or (block.nodeid is None and session.summary))
+        ):
             continue  # a line that captured output drew
         failure = judge(block, source=source, rules=rules)
         if failure.nodeid is None:
-            failure = replace(failure, nodeid=block.title, tags=(*failure.tags, "name-only"))
-        if failure.kind is Kind.CRASH and (dump := dump_of(failure, crashed, alone=workers <= 1)):
+            failure = replace(failure, nodeid=block.title or None, tags=(*failure.tags, "name-only"))
+        in_order = len(crashed) == workers - done  # each worker left its dump, in the order of their failures
+        done += failure.kind is Kind.CRASH
+        if failure.kind is Kind.CRASH and (dump := dump_of(failure, crashed, alone=workers <= 1 or in_order)):
             crashed.remove(dump)
             failure = with_dump(failure, dump, source=source, rules=rules)
         found.append(failure)

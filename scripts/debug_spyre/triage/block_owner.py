@@ -70,7 +70,9 @@ def _name_headless(session: Session) -> None:
         before = places.get(session.blocks[number - 1].nodeid) if number else None
         near = [nodeid for place, nodeid in free if after == place + 1 or before == place - 1]
         block.nodeid = near[0] if near else free[0][1] if len(free) == 1 else None
-        if block.nodeid is None and path and frame:
+        named = sum(line.word in FAILED_WORDS or line.word == "ERROR" for line in session.summary)
+        counted = session.counts.failed + session.counts.errors if session.counts else named + 1
+        if block.nodeid is None and path and frame and not free and named < counted:
             block.nodeid = f"{path}::{frame.function}"
         taken.add(block.nodeid)
 

@@ -14,7 +14,7 @@ from debug_spyre.triage.lines import without_escapes
 from debug_spyre.triage.prefixes import Prefix, anchors, learn, split_all
 
 _CARET = re.compile(r"\^([A-Z\[\\\]^_@])")
-_CARET_COLOUR = re.compile(r"\^\[\[[\d;]*[mK]|\^M$")
+_CARET_COLOUR = re.compile(r"\^\[\[[\d;]*[mK]|\^M\r?$")
 _ENTITY = re.compile(r"&(?:gt|lt|amp|quot|apos|nbsp|#\d{1,6}|#x[0-9a-fA-F]{1,5});")
 _TAGS = "pre|code|span|details|summary|div|p|br|b|i|em|strong|blockquote|li|ul|ol|td|tr|table|tbody|a|font|html|body|tt|h\\d"
 _TAG = re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]*)?/?>", re.IGNORECASE)

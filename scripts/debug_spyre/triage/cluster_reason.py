@@ -18,7 +18,8 @@ def why(members: Sequence[Failure], folded: Sequence[str], *, first: str | None 
     if first:
         text += f"; {first.rsplit('::', 1)[-1]} failed first, the others may only follow from it"
     if folded:
-        text += f"; {len(folded)} later device errors are folded under it"
+        errors = "1 later device error is" if len(folded) == 1 else f"{len(folded)} later device errors are"
+        text += f"; {errors} folded under it"
     return text
 
 

@@ -25,9 +25,10 @@ def with_dump(failure: Failure, dump: Dump, *, source: str, rules: Sequence[Rule
 
 
 def dump_of(failure: Failure, dumps: Sequence[Dump], *, alone: bool) -> Dump | None:
-    """The stack dump of the worker that this test took down: the one that names its function, or the only one."""
+    """The stack dump of the worker that this test took down: the one that names it or its function, or the only one."""
     name = function(failure.nodeid).rsplit("::", 1)[-1]
-    named = next((d for d in dumps if any(f.function == name for f in d.frames())), None)
+    same = next((d for d in dumps if d.nodeid is not None and d.nodeid == failure.nodeid), None)
+    named = same or next((d for d in dumps if any(f.function == name for f in d.frames())), None)
     return named or (dumps[0] if dumps and (alone or not dumps[0].frames()) else None)
 
 
@@ -75,7 +76,7 @@ def failures_at_the_end(
     if ending.signal_text is not None and (running or not found) and not ended_from_outside:
         number, text = ending.signal_text
         if running is None and session.progress.outcomes:
-            warnings.append(f"the process ended with {text} after the last test that is named")
+            warnings.append(f"the process ended with {text} after {_progress(session)}")
         block = Block(title=text, number=number, nodeid=running, location_class=text)
         block.plain.append(ending.abort_text or text)
         block.captured.extend(ending.texts)
@@ -90,6 +91,14 @@ def failures_at_the_end(
         block = Block(title=text, number=number, nodeid=running)
         block.plain.append(text)
         return [judge(block, source=source, kind=Kind.TIMEOUT, rules=rules)]
+    if ending.signal == _TERMINATED and running is None and not found:
+        warnings.append(f"the run was ended from outside after {_progress(session)}")
+        return []
+    if ending.signal is not None and running is None and not found and not _all_done(session):
+        text = _NAMES.get(ending.signal, f"signal {ending.signal}")
+        block = Block(title=text, phase="session", number=session.number, location_class=text)
+        block.plain.append(f"a runner tells exit status {ending.exit}: the process was ended by signal {ending.signal}")
+        return [judge(block, source=source, kind=Kind.CRASH, rules=rules)]
     if ending.signal is not None and running is not None:
         block = Block(title=f"signal {ending.signal}", number=session.progress.running[running], nodeid=running)
         block.plain.append(f"ended by signal {ending.signal}")
@@ -99,6 +108,20 @@ def failures_at_the_end(
     elif session.begun and not found:
         warnings.append("the log ends without pytest's summary")
     return []
+
+
+_NAMES = {
+    6: "Aborted", 7: "Bus error", 4: "Illegal instruction", 8: "Floating point exception", 9: "Killed", 11: "Segmentation fault",
+}  # fmt: skip
+
+
+_TERMINATED = 15
+
+
+def _progress(session: Session) -> str:
+    done, collected = session.progress.outcomes, session.progress.collected
+    last = next(reversed(done), "the session began")
+    return f"{last}: {len(done)} of {collected} tests had an outcome" if collected else last
 
 
 def _all_done(session: Session) -> bool:

@@ -141,12 +141,14 @@ def _slot(values: list[str], *, is_open: bool) -> str:
 def _named(pattern: re.Pattern[str], region: list[str]) -> tuple[int, ...]:
     """The groups whose few values come back again and again: processes whose lines stand among each other."""
     rows = [m.groups() for line in region if (m := pattern.match(line))]
-    named = []
+    named: list[int] = []
+    after_month = False
     for group in range(pattern.groups):
         values = [row[group] for row in rows]
+        is_day, after_month = after_month, bool(values) and all(_CALENDAR.match(v) for v in values)
         few = set(values)
         runs = 1 + sum(a != b for a, b in pairwise(values))
-        if not 2 <= len(few) <= MOST_STREAMS or runs <= len(few):
+        if is_day or not 2 <= len(few) <= MOST_STREAMS or runs <= len(few):
             continue
         if all(_CHANNEL.fullmatch(v) or _CALENDAR.match(v) for v in few) or any(_CLOCK.search(v) for v in few):
             continue

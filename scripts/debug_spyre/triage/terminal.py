@@ -265,7 +265,11 @@ class Terminal:
 
     def _usage(self, number: int, line: str) -> bool:
         match = _USAGE.match(line)
-        if match is None:
+        if (
+            match is None
+            or (not self.session.is_untouched and not self.session.has_nothing)
+            or self.session.progress.running
+        ):
             return False
         block = Block(title="pytest", phase="session", number=number)
         block.errors.append(f"UsageError: {match[1] or match[2]}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from debug_spyre.triage.digest import say_fallback
 from debug_spyre.triage.session_list import say_counts
 from debug_spyre.vocabulary.evidence import Cluster, Counts, Evidence, Triage
+from debug_spyre.vocabulary.safe_text import clean
 
 MOST_CLUSTERS = 12
 MOST_FALLBACKS = 6
@@ -21,15 +22,16 @@ def say(triage: Triage, *, next_command: str) -> list[str]:
     for cluster in triage.clusters[:MOST_CLUSTERS]:
         lines += _block(cluster)
     if len(triage.clusters) > MOST_CLUSTERS:
-        lines.append(f"... {len(triage.clusters) - MOST_CLUSTERS} more clusters: --json lists them all")
+        more = number_of(len(triage.clusters) - MOST_CLUSTERS, "more cluster")
+        lines.append(f"... {more}: --json lists them all")
     lines += _fallbacks(evidence)
     if evidence.unrecognised:
-        lines.append(f"no rule knows {len(evidence.unrecognised)} failures, for example:")
+        lines.append(f"no rule knows {number_of(len(evidence.unrecognised), 'failure')}, for example:")
         lines += [f"  {u.source}:{u.line}: {u.text[:120]}" for u in evidence.unrecognised[:3]]
     lines += _trend(triage)
     if next_command:
         lines.append(f"next: {next_command}")
-    return lines
+    return [clean(line) for line in lines]
 
 
 def headline(evidence: Evidence, clusters: int) -> str:
@@ -45,13 +47,18 @@ def headline(evidence: Evidence, clusters: int) -> str:
         end += ", none of the failing tests is named"
     elif counts is not None and len(failing) > bad:
         end += f", {len(failing) - bad} more that no counts include"
-    return f"{said}{end}: {clusters} cluster{'s' if clusters != 1 else ''}"
+    return f"{said}{end}: {number_of(clusters, 'cluster')}"
+
+
+def number_of(count: int, thing: str) -> str:
+    """`1 test`, `2 tests`."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def _block(cluster: Cluster) -> Iterator[str]:
     stage = cluster.stage.value if cluster.stage else "stage unknown"
     grade = f", {cluster.severity.value}" if cluster.severity else ""
-    size = f"{len(cluster.nodeids)} test{'s' if len(cluster.nodeids) != 1 else ''}" if cluster.nodeids else "no test"
+    size = number_of(len(cluster.nodeids), "test") if cluster.nodeids else "no test"
     yield f"{cluster.id} {cluster.slug}  [{size}, {cluster.kind.value}, {stage}{grade}]"
     yield f"   {cluster.why}"
     if cluster.reason and cluster.reason not in cluster.why:
@@ -82,6 +89,6 @@ def _trend(triage: Triage) -> Iterator[str]:
         return
     for word in ("new", "changed", "gone"):
         for entry in triage.trend[word][:MOST_CLUSTERS]:
-            yield f"{word}: {entry['slug']} ({len(entry['nodeids'])} tests)"
+            yield f"{word}: {entry['slug']} ({number_of(len(entry['nodeids']), 'test')})"
     if not any(triage.trend.values()):
         yield "trend: the same clusters as before"

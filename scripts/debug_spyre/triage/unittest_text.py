@@ -24,6 +24,7 @@ _ABSL = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+)(?: \(.*\))?(?:,? .*)?
 _RAN = re.compile(r"Ran (\d{1,9}) tests? in [\d.]+ ?s")
 _END = re.compile(r"(OK|FAILED)(?: \(([\w =,]+)\))?$|NO TESTS RAN\b")
 _TOTAL = re.compile(r"([a-z ]+?) ?= ?(\d+)", re.IGNORECASE)
+_NOT_LOADED = re.compile(r"_FailedTest|ModuleImportFailure")
 _OUTCOMES = {
     "ok": Outcome.PASSED,
     "OK": Outcome.PASSED,
@@ -76,8 +77,8 @@ class UnittestText:
         phase = "call"
         if match and match[1] in {"setUpClass", "setUpModule", "tearDownClass", "tearDownModule"}:
             phase = "setup" if match[1].startswith("setUp") else "teardown"
-        elif "_FailedTest" in text or "ModuleImportFailure" in text:
-            name, phase = match[1] if match else name, "collect"
+        elif _NOT_LOADED.search(text):
+            phase = "collect"
         name = next((n for n in (name.partition(".")[2],) if n in session.progress.outcomes), name)  # as absl names it
         self.block = Block(title=name, phase=phase, number=number, nodeid=name)
         self._heads = []
@@ -137,7 +138,7 @@ class UnittestText:
         if match is None:
             return False
         said = {name.strip().lower().rstrip("s"): int(n) for name, n in _TOTAL.findall(match[2] or "")}
-        bad = {b.nodeid for b in session.blocks if b.phase == "call"}
+        bad = {b.nodeid for b in session.blocks if b.phase in {"call", "collect"}}
         failed, errors = said.get("failure", 0), said.get("error", 0)
         skipped, xfailed = said.get("skipped", said.get("skip", 0)), said.get("expected failure", 0)
         xpassed = said.get("unexpected successe", 0)
@@ -150,4 +151,6 @@ class UnittestText:
 
 def _dotted(test: str, place: str) -> str:
     """`test_x (mod.Class)` and, since Python 3.11, `test_x (mod.Class.test_x)` name one test."""
+    if _NOT_LOADED.search(place):
+        return test
     return place if place.endswith(f".{test}") or place == test else f"{place}.{test}"

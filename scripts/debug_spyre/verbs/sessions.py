@@ -141,6 +141,11 @@ def _plan_from_logs(args: Namespace, checkout: Path) -> opening.Opening:
     from debug_spyre.triage.io.rules_file import all_rules
 
     paths, rules = tuple(Path(p) for p in args.logs), all_rules(Path(args.rules) if args.rules else None)
+    pipe = next((p for p in paths if str(p) == "-" or (p.exists() and not (p.is_file() or p.is_dir()))), None)
+    if pipe is not None:  # a session keeps the log that it was opened on
+        raise BadInputError(
+            f"{pipe} is a pipe, which is read once", next="debug-spyre open --from FILE, with its text in a file"
+        )
     clusters = [_cluster_json(c) for c in triage_logs(paths, checkout=checkout, rules=rules).clusters]
     source = shlex.join(["--from", *args.logs, *(["--rules", args.rules] if args.rules else [])])
     triage = f"debug-spyre triage {source}"

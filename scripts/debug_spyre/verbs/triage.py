@@ -57,9 +57,17 @@ def _triage(args: Namespace) -> int:
         return _run(args, rules)
     checkout = _checkout()
     triage = _compared(triage_logs([Path(p) for p in args.logs], checkout=checkout, rules=rules), args, rules)
-    source = ["--from", *args.logs, *(["--rules", args.rules] if args.rules else [])]
+    names = ["FILE" if _is_gone(log) else log for log in args.logs]
+    source = ["--from", *names, *(["--rules", args.rules] if args.rules else [])]
+    if "FILE" in names:
+        warn("a pipe can be read once: keep its text in a FILE to open a session on it")
     _answer(args, triage, next_command=_open_command(triage, f" {shlex.join(source)}"), more={})
     return int(Exit.YES)
+
+
+def _is_gone(log: str) -> bool:
+    """It was a pipe: what it gave can't be read again."""
+    return log == "-" or not (Path(log).is_file() or Path(log).is_dir())
 
 
 def _run(args: Namespace, rules: Sequence[Any]) -> int:
@@ -109,7 +117,7 @@ def _compared(triage: Triage, args: Namespace, rules: Sequence[Any]) -> Triage:
 
 def _answer(args: Namespace, triage: Triage, *, next_command: str, more: dict[str, Any]) -> None:
     if args.markdown and not args.json:
-        answer(markdown(triage).rstrip("\n"), {}, as_json=False)
+        answer(markdown(triage, next_command=next_command).rstrip("\n"), {}, as_json=False)
         return
     lines = say(triage, next_command=next_command)
     if more.get("output"):

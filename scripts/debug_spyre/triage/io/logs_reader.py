@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from debug_spyre.triage.assemble import evidence_of
 from debug_spyre.triage.ffdc import Report, as_evidence, joined, parse
 from debug_spyre.triage.io.file_lines import numbered_lines, raw_lines
 from debug_spyre.triage.io.junit_file import read_junit
 from debug_spyre.triage.io.sources import Source, opened
+from debug_spyre.triage.json_reports import from_json_report, from_reportlog, is_json_report, is_reportlog
 from debug_spyre.triage.looks import looks_like
 from debug_spyre.triage.merging import merge
 from debug_spyre.triage.prefixes import MOST_STREAMS
@@ -26,6 +28,8 @@ from debug_spyre.triage.rules import RULES
 from debug_spyre.triage.terminal import Terminal
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Counts, Evidence, Kind
+
+_WHOLE = 1 << 28  # bytes of one JSON object that is read as a whole
 
 
 def read_logs(paths: Sequence[Path], *, checkout: Path | None, rules: Sequence[Rule] = RULES) -> Evidence:
@@ -126,11 +130,16 @@ def _accept(evidence: Evidence, checkout: Path | None) -> Evidence:
 
 def _read_one(source: Source, rules: Sequence[Rule]) -> Evidence:
     with source.path.open("rb") as stream:
-        form = _form(stream.read(4096))
+        head = stream.read(4096)
+    form = "json-report" if _is_json_report(source.path, head) else _form(head)
     if form == "xml":
         return read_junit(source.path, source.name, rules)
     if form == "report":
         return _read_report(source)
+    if form == "reportlog":
+        return _read_reports(source, rules, (x for data in _objects(source.path) for x in from_reportlog(data)))
+    if form == "json-report":
+        return _read_reports(source, rules, from_json_report(json.loads(source.path.read_text(encoding="utf-8"))))
     if form == "results":
         return _read_results(source.path, rules, source.name).evidence()
     return _read_text(source.path, rules, source.name)
@@ -146,6 +155,8 @@ def _form(head: bytes) -> str:
             data = json.loads(first)
         except ValueError:
             data = None
+        if is_reportlog(data):
+            return "reportlog"
         if (isinstance(data, dict) and "e" in data) or (data is None and first.startswith((b'{"e":', b'{"e" :'))):
             return "results"
         if first.strip() == b"{" and re.search(rb'"(?:metadata|failure|collector)"\s*:\s*\{', head):
@@ -153,6 +164,32 @@ def _form(head: bytes) -> str:
         if isinstance(data, dict) and isinstance(data.get("failure"), dict):
             return "report"
     return "text"
+
+
+def _is_json_report(path: Path, head: bytes) -> bool:
+    if head.lstrip()[:1] != b"{" or b'"exitcode"' not in head or path.stat().st_size > _WHOLE:
+        return False
+    try:
+        return is_json_report(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError:
+        return False
+
+
+def _objects(path: Path) -> Iterator[dict[str, Any]]:
+    for raw, _ in raw_lines(path):
+        try:
+            data = json.loads(raw)
+        except ValueError:
+            continue
+        if isinstance(data, dict):
+            yield data
+
+
+def _read_reports(source: Source, rules: Sequence[Rule], objects: Iterable[dict[str, Any]]) -> Evidence:
+    reader = Results(source.name, rules)
+    for number, data in enumerate(objects, start=1):
+        reader.feed(data, number)
+    return reader.evidence()
 
 
 def _read_report(source: Source) -> Evidence:

@@ -74,7 +74,8 @@ def _first_events(checkout: Path, folder: Folder, opening: Opening) -> list[Even
     events: list[Event] = [opened]
     if opening.runs_from:
         events += take_in(opening.runs_from, folder, named=opening.runs_named)
-    events += [_keep_log(path, folder) for path in opening.logs_read]
+    logs = [file for path in opening.logs_read for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
+    events += [_keep_log(path, folder) for path in logs if path.is_file()]
     return events
 
 
