@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from debug_spyre.agent.guard import tables
 from debug_spyre.agent.guard.place import Place
 from debug_spyre.agent.guard.shell import Command
 
@@ -55,6 +56,15 @@ def strongest(findings: list[Finding]) -> Finding:
 def never_allowed(finding: Finding) -> Finding:
     """The same judgement where we can't vouch for what surrounds the command."""
     return finding if finding.stops else NOTHING
+
+
+def judge_name(name: str) -> Finding:
+    """A variable that would leave the shared lock, or hide who acts."""
+    if name.startswith(tables.LOCK_ENV):
+        return deny("H1", f"{name} for one command would leave the shared lock; drop it")
+    if name in tables.AUTHOR_ENV:
+        return deny("gate", f"{name} tells the log who acts; leave it as it is")
+    return NOTHING
 
 
 class Judge:

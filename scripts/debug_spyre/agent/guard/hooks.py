@@ -5,11 +5,11 @@ from __future__ import annotations
 import posix
 import sys
 
-from debug_spyre.agent.guard import paths, sessions
+from debug_spyre.agent.guard import paths
 from debug_spyre.agent.guard.fast_json import parse_json, to_json
 from debug_spyre.agent.guard.finding import ALLOW, ASK, NOTHING, Finding, deny
 from debug_spyre.agent.guard.judge import decide
-from debug_spyre.agent.guard.place import Place, live_journals
+from debug_spyre.agent.guard.place import Place, live_journals, tail_of
 from debug_spyre.agent.guard.shell_words import quote
 from debug_spyre.agent.guard.tables import NAME
 
@@ -46,6 +46,8 @@ def answer(event: dict[str, object], place: Place, *, project_wide: bool) -> dic
         left = judge_stop(event, place, any_client=not project_wide)
         return {"decision": "block", "reason": left} if left else None
     if name == "SessionStart":
+        from debug_spyre.agent.guard import sessions
+
         text = sessions.facts(place, any_client=not project_wide)
         return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}} if text else None
     return None
@@ -63,9 +65,11 @@ def _before_a_tool(event: dict[str, object], place: Place, *, project_wide: bool
     if place.bare_name and found.verdict != "deny":
         fields["updatedInput"] = {**given, "command": with_our_path(str(given.get("command")), place)}
     transcript = str(event.get("transcript_path") or "")
-    context = sessions.facts_after_compaction(transcript, place, any_client=not project_wide)
-    if context:
-        fields["additionalContext"] = context
+    if b'"compact_boundary"' in tail_of(transcript):
+        from debug_spyre.agent.guard import sessions
+
+        context = sessions.facts_after_compaction(transcript, place, any_client=not project_wide)
+        fields = {**fields, "additionalContext": context} if context else fields
     return _output(**fields) if fields else None
 
 
@@ -80,6 +84,8 @@ def with_our_path(command: str, place: Place) -> str:
 
 def judge_question(place: Place) -> Finding:
     """S5: while this client's session is open, nobody is asked which way to go."""
+    from debug_spyre.agent.guard import sessions
+
     if not any(sessions.client_of(data) == place.client for _, data in live_journals(place.logs())):
         return NOTHING
     told = f"{NAME} hypothesis add 'TEXT' --test 'COMMAND'"
@@ -93,6 +99,8 @@ def judge_stop(event: dict[str, object], place: Place, *, any_client: bool) -> s
     """Q7: what remains, in words, if the agent may not stop yet; None lets it stop."""
     if event.get("permission_mode") == "plan" or _has_background_work(event.get("background_tasks")):
         return None
+    from debug_spyre.agent.guard import sessions
+
     state = sessions.current(place, any_client=any_client)
     request = sessions.last_request(str(event.get("transcript_path") or ""))
     if state is None or state.in_flight() or sessions.asked_to_pause(request):

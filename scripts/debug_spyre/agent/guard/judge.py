@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from debug_spyre.agent.guard import card, paths, person, tables
+from debug_spyre.agent.guard import paths, tables
 from debug_spyre.agent.guard.files import (
     edits_in_place,
     judge_edit,
@@ -20,11 +20,11 @@ from debug_spyre.agent.guard.finding import (
     Judge,
     ask,
     deny,
+    judge_name,
     never_allowed,
     said_by,
     strongest,
 )
-from debug_spyre.agent.guard.own import judge_name, judge_own
 from debug_spyre.agent.guard.place import Place
 from debug_spyre.agent.guard.shell import Command, Reader
 from debug_spyre.agent.guard.shell_words import MAX_DEPTH, ShellError
@@ -155,16 +155,24 @@ class CommandJudge(Judge):
             return ask("guard", "commands are nested too deep to be checked; write it simpler")
         name, rest = words[0].rpartition("/")[2], words[1:]
         if self.place.is_ours(words[0]):
+            from debug_spyre.agent.guard.own import judge_own
+
             return judge_own(words, command, self)
         if (0 in command.dynamic and words == command.words) or any(
             c in words[0] for c in "*?[" if words[0] not in ("[", "[[")
         ):
             return self._unclear(words, command)
-        by_name = self._by_name(name, words, rest, command)
+        by_name = (
+            None
+            if name in tables.READERS and name not in tables.WRAPPERS
+            else self._by_name(name, words, rest, command)
+        )
         return by_name if by_name is not None else self._plain(name, words, rest, command)
 
     def _by_name(self, name: str, words: list[str], rest: list[str], command: Command) -> Finding | None:
-        """The programs that the guard knows."""
+        """The programs that the guard knows; what judges them is imported only where a line needs it."""
+        from debug_spyre.agent.guard import card, person
+
         if name in tables.LATER:
             return self._later(rest, command)
         if name in tables.WRAPPERS:
@@ -190,6 +198,8 @@ class CommandJudge(Judge):
         return self._by_task(name, rest, command)
 
     def _by_task(self, name: str, rest: list[str], command: Command) -> Finding | None:
+        from debug_spyre.agent.guard import card, person
+
         if name in tables.INSTALLERS:
             found = person.judge_installer(name, rest)
             if found.stops:
@@ -207,6 +217,8 @@ class CommandJudge(Judge):
 
     def _unclear(self, words: list[str], command: Command) -> Finding:
         """A command whose name only the shell knows: what follows tells what it may be."""
+        from debug_spyre.agent.guard import card
+
         rest = words[1:]
         if rest[:1] and rest[0].startswith("-m"):
             return never_allowed(card.judge_python(["python", *rest], command, self))
@@ -299,7 +311,7 @@ class CommandJudge(Judge):
                 return self.shell(rest[at + 1], arguments=rest[at + 3 :])
             at += 2 if rest[at] in ("-o", "-O", "--rcfile", "--init-file") else 1
         if at < len(rest) and self.place.is_ours(rest[at]):
-            return never_allowed(judge_own(rest[at:], command, self))
+            return never_allowed(self.words(rest[at:], command))
         if at < len(rest) and rest[at].endswith("/activate"):
             return NOTHING
         text = self.fed_to(command) if at >= len(rest) or rest[at] in ("-", "/dev/stdin") else self.place.read(rest[at])
@@ -376,12 +388,16 @@ class CommandJudge(Judge):
 
     def _code(self, rest: list[str], command: Command) -> Finding:
         """Code of another language in an argument: what it gives to a shell, what it writes."""
+        from debug_spyre.agent.guard import card
+
         return strongest(
             [card.judge_program(word, "this program", ["code"], command, self) for word in rest if len(word) > 3]
         )
 
     def _by_path(self, words: list[str], command: Command) -> Finding:
         """A script that is started by its path."""
+        from debug_spyre.agent.guard import card
+
         text = self.place.read(words[0]) if "/" in words[0] else None
         if not text or "\0" in text:
             return NOTHING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from debug_spyre.agent.guard import tables
-from debug_spyre.agent.guard.finding import ALLOW, HARMLESS, NOTHING, Finding, Judge, ask, deny
+from debug_spyre.agent.guard.finding import ALLOW, HARMLESS, NOTHING, Finding, Judge, ask, deny, judge_name
 from debug_spyre.agent.guard.selection import judge_selection
 from debug_spyre.agent.guard.shell import Command
 from debug_spyre.agent.guard.shell_words import join
@@ -49,15 +49,6 @@ def _persons_decision(verb: str, own: list[str]) -> Finding:
     if verb in ("install", "prune") and not set(own) & tables.LOOKING_OPTIONS:
         what = "writes into the client's folder" if verb == "install" else "removes old sessions with their evidence"
         return ask("P1", f"{verb} {what}; a person confirms it")
-    return NOTHING
-
-
-def judge_name(name: str) -> Finding:
-    """A variable that would leave the shared lock, or hide who acts."""
-    if name.startswith(tables.LOCK_ENV):
-        return deny("H1", f"{name} for one command would leave the shared lock; drop it")
-    if name in tables.AUTHOR_ENV:
-        return deny("gate", f"{name} tells the log who acts; leave it as it is")
     return NOTHING
 
 

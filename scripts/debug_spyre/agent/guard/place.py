@@ -9,6 +9,7 @@ from debug_spyre.agent.guard.tables import NAME
 
 MAX_SCRIPT = 512_000
 FRESH_SECONDS = 24 * 3600
+TAIL = 400_000  # bytes of a transcript that are looked at
 
 
 class Place:
@@ -148,3 +149,14 @@ def live_journals(logs: str) -> list[tuple[str, bytes]]:
         if data.rfind(b'"kind":"session_closed"') <= data.rfind(b'"kind":"session_reopened"'):
             found.append((folder, data))
     return found
+
+
+def tail_of(path: str) -> bytes:
+    """The last part of a file, empty where it can't be read."""
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(0, 2)
+            stream.seek(max(0, stream.tell() - TAIL))
+            return stream.read()
+    except OSError:
+        return b""

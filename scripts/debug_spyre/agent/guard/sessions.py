@@ -6,11 +6,10 @@ import posix
 
 from debug_spyre.agent.guard import paths
 from debug_spyre.agent.guard.fast_json import parse_json
-from debug_spyre.agent.guard.place import Place, live_journals
+from debug_spyre.agent.guard.place import Place, live_journals, tail_of
 from debug_spyre.agent.guard.tables import NAME, PAUSE_WORDS
 
 MOST_HOLDS = 2
-TAIL = 400_000  # bytes of a transcript that are looked at
 MOST_CHARS = 1400  # of the state after a compaction: about 400 tokens
 STATUS_OF = {"hypothesis_added": "queued", "hypothesis_started": "in-progress", "hypothesis_dropped": "dropped"}
 
@@ -175,17 +174,6 @@ def _remember(path: str, text: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def tail_of(path: str) -> bytes:
-    """The last part of a file, empty where it can't be read."""
-    try:
-        with open(path, "rb") as stream:
-            stream.seek(0, 2)
-            stream.seek(max(0, stream.tell() - TAIL))
-            return stream.read()
-    except OSError:
-        return b""
 
 
 def facts(place: Place, *, any_client: bool) -> str | None:
