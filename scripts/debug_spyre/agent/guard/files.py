@@ -25,7 +25,10 @@ def judge_edit(path: str, place: Place) -> Finding:
 
 
 def kept_file(path: str, place: Place) -> Finding:
-    """What the rules say to a change of this file; NOTHING where it is a file like any other."""
+    """What the rules say to a change of this file; NOTHING where it is a file like any other.
+
+    What lies in .git and .claude is refused, not asked: in its bypass mode the client passes over an `ask` there, measured.
+    """
     real = place.real(path)
     for text in (path.rstrip("/"), real):
         parts = text.split("/")
@@ -37,19 +40,17 @@ def kept_file(path: str, place: Place) -> Finding:
         if parts[-1] in tables.LOCKED_DOWN:
             return ask("P4", f"a person confirms changes of {parts[-1]}")
         if ".git" in parts[:-1] or (parts[-1] == ".git" and text == real and paths.kind(real)):
-            return ask("P6", f"a person confirms changes inside .git ({path}): they can hide edits or lose them")
+            return deny("P6", f"changes inside .git ({path}) can hide edits or lose them: a person makes them, by hand")
         if parts[-1] in tables.CLIENT_FILES and (".claude" in parts or parts[-1].startswith((".", "managed"))):
-            return ask("P1", f"a person confirms changes of the client's own settings ({parts[-1]})")
+            return deny("P1", f"the client's own settings ({parts[-1]}) are a person's to change, by hand")
     if place.inside(path, place.logs()):
         return _of_a_session(path, real, place)
     logs, skill = paths.real(place.logs()), paths.parent(paths.parent(paths.real(place.launcher)))
     if f"{logs}/".startswith(f"{real}/") and "/.claude" in real and paths.kind(logs):
-        return ask("G2", f"{path} holds the sessions with their evidence; a person confirms changes of it as a whole")
+        return deny("G2", f"{path} holds the sessions with their evidence: a person removes them, by hand")
     ours = (paths.join(skill, "scripts"), paths.join(skill, "SKILL.md"))
     if place.inside(path, ours[0]) or real in ours:
-        return ask(
-            "P1", f"{path} belongs to debug-spyre itself, which checks the rules; a person confirms changes of it"
-        )
+        return deny("P1", f"{path} belongs to debug-spyre itself, which checks the rules: a person changes it, by hand")
     return NOTHING
 
 
