@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from debug_spyre.vocabulary.evidence import Evidence
+from debug_spyre.vocabulary.evidence import Evidence, Outcome
 from debug_spyre.vocabulary.words import RunStatus
 
 NO_PYTEST = "there is no pytest in the interpreter that was chosen"
@@ -16,6 +16,9 @@ _REFUSED = re.compile(
     r"|^(?:.{1,200}: )?error: (.{1,300})",
     re.MULTILINE,
 )
+_SUMMARY = re.compile(r"^(?:=+ )?((?:\d+ [a-z]+, )*\d+ [a-z]+(?:, \d+ [a-z]+)*) in \d[\d.]*s", re.MULTILINE)
+_COUNT = re.compile(r"(\d+) (?:failed|errors?)\b")
+_FAILING = {Outcome.FAILED, Outcome.ERROR, Outcome.CRASHED, Outcome.TIMEOUT}
 _UNCOUNTED = {RunStatus.INTERRUPTED, RunStatus.LOST, RunStatus.INVALID, RunStatus.BUSY}
 
 
@@ -56,7 +59,28 @@ def judge(
     nothing = is_pytest and (end.exit == 5 or (end.exit == 4 and not (evidence and evidence.tests)))
     if nothing:
         said.append("no test ran" + (": nothing was selected" if end.exit == 5 else _refusal(tail)))
+    forged = contradiction(end, evidence, tail) if is_pytest and end.status is None else None
+    if forged:
+        said.append(f"{forged}: its results prove nothing")
+        return Judged(RunStatus.INVALID, valid=False, warnings=tuple(said))
     return Judged(status, valid=status not in _UNCOUNTED and not nothing, warnings=tuple(said))
+
+
+def contradiction(end: End, evidence: Evidence | None, tail: str) -> str | None:
+    """Where results that the test process wrote don't fit what its parent sees: exit status and printed summary."""
+    if evidence is None or not evidence.tests:
+        return None
+    failing = {test.nodeid for test in evidence.tests if test.outcome in _FAILING}
+    failing |= {failure.nodeid for failure in evidence.failures if failure.nodeid}
+    if end.exit == 0 and failing:
+        return f"the process ended with status 0, its results show {len(failing)} failing tests"
+    if end.exit == 0 and not evidence.complete:
+        return "the process ended with status 0 before pytest came to its end"
+    summary = _SUMMARY.findall(tail)
+    told = sum(int(n) for n in _COUNT.findall(summary[-1])) if summary else 0
+    if end.exit == 1 and told and not failing:
+        return f"the output tells of {told} failed tests, the results of none"
+    return None
 
 
 def _refusal(tail: str) -> str:

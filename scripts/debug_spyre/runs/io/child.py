@@ -67,7 +67,11 @@ class Child:
             return End(RunStatus.ERROR, 127 if isinstance(error, FileNotFoundError) else 126, 0.0)
         self.run_folder.say(rf.RUNNING, **self.who, child=pid)
         self.redraw(self.job.folder)
-        return self._watch(pid)
+        end = self._watch(pid)
+        if self.reader.is_kept():
+            return end
+        self.notes.append("the results file was rewritten while the run went on, so its results prove nothing")
+        return End(RunStatus.INVALID, end.exit, end.seconds, "results rewritten")
 
     def _start(self) -> int:
         """The lock's descriptors go along, nothing else; the signal mask of the supervisor does not."""

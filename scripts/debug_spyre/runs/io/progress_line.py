@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
@@ -26,6 +27,17 @@ class ResultsReader:
         self.progress = Progress()
         self.size = 0
         self._rest = b""
+        self._digest = hashlib.sha256()
+
+    def is_kept(self) -> bool:
+        """What was read so far still stands in the file: it was only added to."""
+        if not self.size:
+            return True
+        try:
+            with self.path.open("rb") as stream:
+                return hashlib.sha256(stream.read(self.size)).digest() == self._digest.digest()
+        except OSError:
+            return False
 
     def look(self) -> bool:
         """Take in new lines; True where there was something new."""
@@ -39,6 +51,7 @@ class ResultsReader:
         if not data:
             return news
         self.size += len(data)
+        self._digest.update(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self.progress = step(self.progress, line.decode("utf-8", "replace"))
