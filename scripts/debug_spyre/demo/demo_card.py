@@ -22,6 +22,7 @@ NEEDED = ("torch", "numpy", "pytest")
 FAULTS = "partial_reduction:op=mean:width=128,layout_width:op=mul"
 USERS_FILE = "spyre_inference/platform.py"
 USERS_EDIT = "\n# a colleague's unfinished thought, not committed: \u2603 '\"</script>\n"
+PATCHED_OP = "aten.mean"
 PATCHED = "spyre_inference/custom_ops/rms_norm.py"
 BEFORE = "    mean = torch.mean(small * small, dim=-1, keepdim=True)\n"
 AFTER = (
@@ -42,17 +43,35 @@ class Demo:
         """The user's uncommitted file is byte-identical."""
         return digest_of(self.checkout / USERS_FILE) == self.users_digest
 
-    def patch(self) -> None:
-        """The source change that works round the first fault.
+    @property
+    def logs(self) -> Path:
+        """Where the sessions of the demo's checkout lie."""
+        return self.checkout / ".claude/skills/debug-spyre/logs"
+
+    @staticmethod
+    def has_patch_for(op: str | None) -> bool:
+        """The demo has a source change that goes round a fault of this op."""
+        return (op or "").startswith(PATCHED_OP)
+
+    def patch_for(self, op: str | None) -> bool:
+        """Make the source change that goes round a wrong mean; False where this op has none.
 
         Raises:
             BadInputError: the plugin repo's source is not as the demo knows it.
         """
+        if not self.has_patch_for(op):
+            return False
         path = self.checkout / PATCHED
         text = path.read_text(encoding="utf-8")
         if BEFORE not in text:
             raise BadInputError(f"{path} is not the source that the demo patches", next="make demo in a clean checkout")
         path.write_text(text.replace(BEFORE, AFTER), encoding="utf-8")
+        return True
+
+    @staticmethod
+    def patch_text() -> str:
+        """That change, as a diff shows it."""
+        return "\n".join([*(f"  -{x}" for x in BEFORE.splitlines()), *(f"  +{x}" for x in AFTER.splitlines())])
 
 
 def digest_of(path: Path) -> str:
@@ -60,8 +79,8 @@ def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def prepare(into: Path | None) -> Demo:
-    """Copy the plugin repo, commit it, add the user's edit.
+def prepare(into: Path | None, faults: str = FAULTS) -> Demo:
+    """Copy the plugin repo, commit it, add the user's edit; `faults` as the simulated card takes them.
 
     Raises:
         EnvironmentTroubleError: the simulated card, torch, numpy or pytest is missing, or the folder is not empty.
@@ -89,7 +108,7 @@ def prepare(into: Path | None) -> Demo:
     users = checkout / USERS_FILE
     users.write_text(users.read_text(encoding="utf-8") + USERS_EDIT, encoding="utf-8")
     python = _make_python(base.resolve() / "environment", source / "backend")
-    return Demo(checkout, _environment(base.resolve(), python), digest_of(users))
+    return Demo(checkout, _environment(base.resolve(), python, faults), digest_of(users))
 
 
 def _make_python(venv: Path, backend: Path) -> Path:
@@ -105,7 +124,7 @@ def _make_python(venv: Path, backend: Path) -> Path:
     return venv / "bin/python"
 
 
-def _environment(base: Path, python: Path) -> dict[str, str]:
+def _environment(base: Path, python: Path, faults: str) -> dict[str, str]:
     device = str(base / "device")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("DEBUG_SPYRE_", "SPYRE_SIM_", "CLAUDE"))}
     return {
@@ -114,5 +133,5 @@ def _environment(base: Path, python: Path) -> dict[str, str]:
         "DEBUG_SPYRE_DEVICES": device,
         "DEBUG_SPYRE_LOCK_DIR": str(base / "lock"),
         "SPYRE_SIM_DEVICE": device,
-        "SPYRE_SIM_FAULTS": FAULTS,
+        "SPYRE_SIM_FAULTS": faults,
     }

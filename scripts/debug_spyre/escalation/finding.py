@@ -49,7 +49,7 @@ def _of_cause(cause: Cause) -> Finding:
     if cause.claim != PROVED:
         facts.append(("Claim", "located: no proof with a passing control on the CPU stands yet"))
     if cause.wrong_values:
-        facts.append(("Wrong values", cause.wrong_values))
+        facts.append(("Wrong values" if cause.manner == "wrong-values" else "It says", cause.wrong_values))
     if condition is not None:
         tested = "both sides of each border were measured" if condition.exact else "not exact: see the borders"
         facts.append(("Where it begins", f"{condition.text} ({tested})"))
