@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from debug_spyre.card.cards import VFIO, visible_cards
 from debug_spyre.host.processes import PROC, Process, read_process
 from debug_spyre.vocabulary.errors import UsageError
 
-VFIO = Path("/dev/vfio")
 ANONYMOUS = "anon_inode:[vfio-device]"
 POLL_SECONDS = 0.1
 
@@ -54,15 +54,7 @@ def devices(cards: str | None = None) -> tuple[str, ...]:
     Raises:
         UsageError: a card that was asked for does not exist.
     """
-    given = os.environ.get("DEBUG_SPYRE_DEVICES")
-    if given is not None:
-        found = [path for path in given.split(os.pathsep) if path]
-    else:
-        try:
-            found = [str(VFIO / name) for name in os.listdir(VFIO) if name[:1].isdigit()]
-        except OSError:
-            found = []
-    found = sorted(set(found))
+    found = sorted(card.device for card in visible_cards())
     if cards is None:
         return tuple(found)
     wanted = [word for word in cards.split(",") if word]

@@ -1,0 +1,1 @@
+"""The part of this room that touches the world: files, processes, the card."""
