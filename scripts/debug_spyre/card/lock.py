@@ -148,6 +148,19 @@ def _take(path: Path, deadline: float | None, wait: float | None, blocked: Calla
         time.sleep(POLL_SECONDS if wait is None or wait > 1 else 0.05)
 
 
+def lock_of(cards: Sequence[str]) -> tuple[tuple[int, ...], dict[str, str]]:
+    """For a process on some of the cards that we run under: the descriptors of their locks alone, and what tells it so."""
+    descriptors, marks = [], []
+    for path in lock_paths(cards):
+        with suppress(OSError):
+            found = os.stat(path, follow_symlinks=False)
+            mark = _marks().get((str(found.st_dev), str(found.st_ino)))
+            if mark is not None:
+                descriptors.append(mark)
+                marks.append(f"{mark}:{found.st_dev}:{found.st_ino}")
+    return tuple(descriptors), {INHERITED: ",".join(marks)}
+
+
 def inherited_descriptors() -> tuple[int, ...]:
     """Descriptors of the lock that this process inherited; pass them on to child processes."""
     found = []

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One test file to run. `alone`: in a process of its own; `only` and `never` say on which cards."""
+    """One test file to run, or a recorded sequence of files. `alone`: in a process of its own; `only` and `never`: where."""
 
     name: str
+    files: tuple[str, ...] = ()  # of a sequence; else the name is the file
     cards: int = 1
     seconds: float = 1.0
     alone: bool = False
@@ -32,7 +33,7 @@ class Lane:
     number: int
     cards: tuple[str, ...]
     given: tuple[str, ...] = ()
-    open: tuple[Unit, ...] = ()
+    open: tuple[Unit, ...] = ()  # begun or promised, not done
     reserved: Unit | None = None  # what it was started for
     ending: bool = False
 

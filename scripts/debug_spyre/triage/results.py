@@ -74,6 +74,15 @@ class Results:
             self.reruns[nodeid] = self.reruns.get(nodeid, 0) + 1
         elif event == "report" and isinstance(nodeid, str):
             self._report(nodeid, data, number)
+        elif event == "died" and isinstance(nodeid, str):
+            self._died(nodeid, data, number)
+
+    def _died(self, nodeid: str, data: dict[str, Any], number: int) -> None:
+        """One of several processes of a run ended in this test; the driver that saw it says so."""
+        kind = Kind.TIMEOUT if data.get("hung") else Kind.CRASH
+        self.running.pop(nodeid, None)
+        self.failures[(nodeid, "call")] = replace(self._failure(nodeid, "call", data, number), kind=kind)
+        self.outcomes[nodeid] = _OUTCOME_OF[kind]
 
     def _report(self, nodeid: str, data: dict[str, Any], number: int) -> None:
         phase, outcome = str(data.get("phase")), str(data.get("outcome"))

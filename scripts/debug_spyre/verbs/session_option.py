@@ -65,3 +65,12 @@ def after_change(folder: Folder) -> Path:
     from debug_spyre.page.io import page  # loading the page's code takes time
 
     return page.render(folder)
+
+
+def add_cards_argument(parser: ArgumentParser) -> None:
+    """`--cards` of a verb whose runs are independent of each other."""
+    parser.add_argument(
+        "--cards",
+        metavar="all|N|LIST",
+        help="spread over all cards, over N cards, or over those listed (0,3,5): one process a card",
+    )

@@ -17,6 +17,7 @@ from debug_spyre.triage.trend import trend
 from debug_spyre.triage.triage_json import triage_to_json
 from debug_spyre.triage.triage_markdown import markdown
 from debug_spyre.triage.triage_words import say
+from debug_spyre.verbs.session_option import add_cards_argument
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, Exit, UsageError
@@ -35,6 +36,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--rules", metavar="FILE", help="a TOML file with rules of your own; they are asked first")
     parser.add_argument("--against", metavar="RUN|FILE", help="say which clusters are new, gone or changed since then")
     parser.add_argument("--foreground", type=float, metavar="S", help="follow the run for S seconds, then answer 79")
+    add_cards_argument(parser)
     parser.add_argument("--timeout", type=float, metavar="S", help="end the run after S seconds (default: never)")
     parser.add_argument("--stall", type=float, metavar="S", help="end it after S seconds of silence")
     parser.add_argument(
@@ -80,7 +82,7 @@ def _run(args: Namespace, rules: Sequence[Any]) -> int:
         stall=args.stall,
         reap=args.reap,
     )
-    matrix = matrix_run.last_matrix(limits) if args.last else matrix_run.run_matrix(args.pytest_args, limits)
+    matrix = matrix_run.last_matrix(limits) if args.last else _new_matrix(args, limits)
     record = matrix.record
     if record.status is RunStatus.RUNNING:
         lines = [f"run {record.id} still runs: {record.output}", "next: debug-spyre triage --last"]
@@ -102,6 +104,13 @@ def _run(args: Namespace, rules: Sequence[Any]) -> int:
         },
     )
     return _status(record.exit_status(), triage)
+
+
+def _new_matrix(args: Namespace, limits: Any) -> Any:
+    from debug_spyre.fleet.io.with_cards import over_cards
+    from debug_spyre.runs.io.matrix_run import run_matrix
+
+    return run_matrix(args.pytest_args, limits, lambda spec: over_cards(spec, args.cards))
 
 
 def _status(status: int, triage: Triage) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +41,10 @@ class Limits:
     reap: bool = False
 
 
-def run_matrix(words: Sequence[str], limits: Limits) -> Matrix:
-    """Run pytest with these words once.
+def run_matrix(
+    words: Sequence[str], limits: Limits, spread: Callable[[JobSpec], JobSpec] = lambda spec: spec
+) -> Matrix:
+    """Run pytest with these words once; `spread` may change the job into one over several cards.
 
     Raises:
         UsageError: a word is refused; CardBusyError: the card was not to be had; EnvironmentTroubleError: no run began.
@@ -66,7 +68,7 @@ def run_matrix(words: Sequence[str], limits: Limits) -> Matrix:
         python=str(interpreter.python),
         notes=(f"python: {interpreter.why}",),
     )
-    record = run_job(spec, foreground=foreground_seconds(limits.foreground))
+    record = run_job(spread(spec), foreground=foreground_seconds(limits.foreground))
     return Matrix(folder, record, tuple(words))
 
 

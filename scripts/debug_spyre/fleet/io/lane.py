@@ -1,0 +1,152 @@
+"""One pytest process on its own card: started with that card's lock, device and cache, spoken to by two pipes, read as it writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.card import holders
+from debug_spyre.card.cards import Card, card_environment
+from debug_spyre.card.lock import lock_of
+from debug_spyre.fleet.verdicts import HARDWARE
+from debug_spyre.host import processes
+from debug_spyre.host.files import make_folder, read_ends
+from debug_spyre.runs.io.child import BUDGET, RESULTS
+from debug_spyre.runs.io.finish_run import grace_seconds, release_seconds
+
+FILES = "DEBUG_SPYRE_FILES"
+PLUGIN = "debug_spyre_files"
+LANES = "lanes"
+
+
+class LaneProcess:
+    """A lane as a process."""
+
+    def __init__(self, folder: Path, cards: Sequence[Card], argv: Sequence[str], *, budget: int) -> None:
+        make_folder(folder)
+        self.folder, self.cards = folder, tuple(cards)
+        self.results, self.output = folder / "results.jsonl", folder / "output.txt"
+        self.lines: dict[str, list[str]] = {}  # by test file
+        self.head: list[str] = []  # session_start and collection
+        self.current: str | None = None  # the test that runs
+        self.bad = False  # a report shows an error of the card
+        self.alive_at = time.monotonic()
+        self.told_quiet = False
+        self._read = 0
+        self._rest = b""
+        self.message = b""
+        self._start(argv, budget)
+
+    def _start(self, argv: Sequence[str], budget: int) -> None:
+        down, up = os.pipe(), os.pipe()
+        descriptors, marks = lock_of([card.device for card in self.cards])
+        env = {**os.environ, **card_environment(self.cards, os.environ), **marks}
+        env |= {RESULTS: str(self.results), BUDGET: str(budget), FILES: f"{down[0]}:{up[1]}"}
+        with self.output.open("ab") as stream:
+            self.process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=env, start_new_session=True,
+                pass_fds=(*descriptors, down[0], up[1]),
+            )  # fmt: skip
+        os.close(down[0])
+        os.close(up[1])
+        os.set_blocking(up[0], False)
+        self.incoming, self.outgoing = up[0], down[1]
+
+    def answer(self, file: str | None) -> None:
+        """Tell it the next file; a process that is gone hears nothing."""
+        with suppress(OSError):
+            os.write(self.outgoing, json.dumps({"file": file}).encode() + b"\n")
+
+    def messages(self) -> list[dict[str, Any]]:
+        """What it said since the last look."""
+        with suppress(OSError):
+            while data := os.read(self.incoming, 65536):
+                self.message += data
+        *lines, self.message = self.message.split(b"\n")
+        return [json.loads(line) for line in lines if line]
+
+    def look(self) -> list[str]:
+        """New lines of its results file, sorted in by test file."""
+        try:
+            with self.results.open("rb") as stream:
+                stream.seek(self._read)
+                data = stream.read()
+        except OSError:
+            return []
+        self._read += len(data)
+        *raw, self._rest = (self._rest + data).split(b"\n")
+        lines = [line.decode("utf-8", "replace") for line in raw]
+        for line in lines:
+            self._take(line)
+        if lines:
+            self.alive_at, self.told_quiet = time.monotonic(), False
+        return lines
+
+    def _take(self, line: str) -> None:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            return
+        nodeid, kind = event.get("nodeid"), event.get("e")
+        if not isinstance(nodeid, str) or event.get("phase") == "collect":
+            self.head.append(line)
+            return
+        if kind == "tensors":  # they lie beside this lane's results: said relative to the run's folder
+            for entry in [*event.get("pairs", ()), *event.get("others", ())]:
+                entry["file"] = f"{LANES}/{self.folder.name}/{entry['file']}"
+            line = json.dumps(event)
+        self.lines.setdefault(nodeid.partition("::")[0], []).append(line)
+        if kind == "start":
+            self.current = nodeid
+        elif kind == "report":
+            if event.get("outcome") == "failed" and HARDWARE.search(line.replace('\\"', '"')):
+                self.bad = True
+            if event.get("phase") == "teardown":
+                self.current = None
+
+    def failed(self, files: Sequence[str]) -> bool:
+        """Some test of these files failed."""
+        return any('"outcome": "failed"' in line for file in files for line in self.lines.get(file, ()))
+
+    def death(self, *, hung: bool) -> str | None:
+        """The line that says in which test the process ended, with the end of its output."""
+        if self.current is None:
+            return None
+        tail = read_ends(self.output, tail=8192)[1].decode("utf-8", "replace")
+        code = self.process.returncode
+        how = "no output and no result" if hung else f"the process ended by signal {-code}" if code < 0 else f"exit {code}"
+        event = {"e": "died", "nodeid": self.current, "hung": hung, "exit": code, "text": f"{tail}\nE   {how}"}
+        return json.dumps(event)
+
+    def end(self) -> None:
+        """End it and whatever it left, and wait until its cards are free."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(grace_seconds())
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.close()
+
+    def close(self) -> str | None:
+        """After its end: what it started and left on its cards is ended; returns who still has a card, if anybody."""
+        for descriptor in (self.incoming, self.outgoing):
+            with suppress(OSError):
+                os.close(descriptor)
+        devices = [card.device for card in self.cards]
+        mine = f"{RESULTS}={self.results}".encode()
+
+        def left() -> list[processes.Process]:
+            return [p for found in processes.run_folders(lambda _p, entries: mine in entries).values() for p in found]
+
+        processes.end(left, grace=grace_seconds())
+        now = holders.wait_until_free(devices, seconds=release_seconds())
+        return now.says() if now.state is holders.CardState.HELD else None

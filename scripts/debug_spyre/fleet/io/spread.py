@@ -1,0 +1,283 @@
+"""The driver of a matrix over several cards. It runs as a job's command, under the locks of all its cards.
+
+One pytest process a card, a test file at a time; what the processes say is merged in the order of collection.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from debug_spyre.card.cards import Card, visible_cards
+from debug_spyre.fleet import board as moves
+from debug_spyre.fleet.board import Board, Lane, Unit
+from debug_spyre.fleet.io import history, merged
+from debug_spyre.fleet.io.lane import LANES, PLUGIN, LaneProcess
+from debug_spyre.fleet.spread_words import Summary, say
+from debug_spyre.fleet.verdicts import Attempt, Manner, Verdict, judge, words_of
+from debug_spyre.host.files import PRIVATE, make_folder, write_atomically
+from debug_spyre.host.processes import RUN_FOLDER
+from debug_spyre.runs.io.finish_run import quiet_seconds, tensor_budget
+from debug_spyre.runs.io.run_folder import RunFolder
+from debug_spyre.runs.progress import clock
+
+POLL_SECONDS = 0.02
+
+
+def main(words: Sequence[str]) -> int:
+    """words: the options as JSON, --, the pytest command."""
+    options = json.loads(words[0])
+    spread = Spread(RunFolder(Path(os.environ[RUN_FOLDER])), list(words[2:]), options)
+    spread.run()
+    return spread.finish()
+
+
+class Spread:
+    """Keeps the board, the processes and what was tried."""
+
+    def __init__(self, run: RunFolder, argv: list[str], options: dict[str, Any]) -> None:
+        at = argv.index("pytest") + 1
+        self.argv = [*argv[:at], "-p", PLUGIN, *argv[at:]]
+        self.run_folder, self.stall = run, options.get("stall")
+        wanted = set(options["cards"])
+        self.cards: dict[str, Card] = {card.name: card for card in visible_cards() if card.device in wanted}
+        self.board = Board(tuple(self.cards))
+        self.processes: dict[int, LaneProcess] = {}
+        self.pending: dict[int, list[str]] = {}  # files of the unit that a lane is in
+        self.units: dict[str, Unit] = {}
+        self.attempts: dict[str, list[Attempt]] = {}
+        self.settled: set[str] = set()
+        self.ids: list[str] = []
+        self.waiting: set[int] = set()  # lanes that asked before it was known what there is to run
+        self.codes: list[int] = []
+        self.notes: list[str] = []
+        self.began = time.monotonic()
+        self.live = run.results.open("a", encoding="utf-8", errors="replace")
+        make_folder(run.path / LANES)
+        self.budget = tensor_budget(run.owner)
+
+    def run(self) -> None:
+        """Until nothing waits and nothing runs."""
+        for card in self.board.cards:  # a process on each card at once: the first that has collected says what there is
+            lane = Lane(self.board.number + 1, (card,))
+            self.board = moves.replace(self.board, lanes=(*self.board.lanes, lane), number=lane.number)
+            self._start(lane)
+        while self.board.lanes or self.board.waiting:
+            busy = False
+            for number in list(self.processes):
+                busy = self._look(number) or busy
+            if self.ids:
+                self._open_lanes()
+            if not self.board.lanes and self.board.waiting:
+                self._give_up()
+            if not busy:
+                time.sleep(POLL_SECONDS)
+
+    def _open_lanes(self) -> None:
+        while True:
+            self.board, lane = moves.open_lane(self.board)
+            if lane is None:
+                return
+            self._start(lane)
+
+    def _start(self, lane: Lane) -> None:
+        folder = self.run_folder.path / LANES / str(lane.number)
+        cards = [self.cards[name] for name in lane.cards]
+        self.processes[lane.number] = LaneProcess(folder, cards, self.argv, budget=self.budget // len(self.cards))
+        print(f"process {lane.number} on {', '.join(lane.cards)}", flush=True)
+
+    def _look(self, number: int) -> bool:
+        process = self.processes[number]
+        lines = process.look()
+        for line in lines:
+            if '"e": "session_finish"' not in line[:40] and (number == 1 or '"nodeid"' in line[:60]):
+                self.live.write(line + "\n")
+        if lines:
+            self.live.flush()
+        ended = process.process.poll() is not None
+        messages = process.messages()
+        for message in messages:
+            self._hear(number, message)
+        if ended and number in self.processes:
+            process.look()
+            self._ended(number, hung=False)
+        elif number in self.processes:
+            self._watch(number, process)
+        return bool(lines or messages or ended)
+
+    def _hear(self, number: int, message: dict[str, Any]) -> None:
+        if "files" in message and not self.ids:
+            self._learn(message)
+            for early in sorted(self.waiting):
+                self._answer(early)
+            self.waiting.clear()
+        elif message.get("ask"):
+            if self.ids:
+                self._answer(number)
+            else:
+                self.waiting.add(number)
+        elif "done" in message:
+            self._file_done(number, str(message["done"]))
+
+    def _learn(self, message: dict[str, Any]) -> None:
+        """What there is to run: files with the cards that they need, or the sequences of an earlier run of them."""
+        self.ids = [str(i) for i in message["ids"]]
+        needs = {str(name): int(cards) for name, cards in message["files"]}
+        before = history.sequences(self.run_folder, set(needs))
+        if before:
+            units = [
+                Unit(f"sequence {n}", tuple(s["files"]), len(s["cards"]), alone=True) for n, s in enumerate(before, 1)
+            ]
+            self.notes.append(f"the {len(units)} sequences of an earlier run of these files, repeated")
+        else:
+            seconds = history.seconds_by_file(self.run_folder, self.ids)
+            units = [Unit(name, cards=cards, seconds=seconds[name]) for name, cards in needs.items()]
+            most = len(self.cards)
+            self.notes += [f"{u.name} needs {u.cards} cards and gets {most}" for u in units if u.cards > most]
+        self.units = {unit.name: unit for unit in units}
+        self.board = moves.add(self.board, *units)
+
+    def _answer(self, number: int) -> None:
+        process = self.processes.get(number)
+        if process is None:
+            return
+        if not self.pending.get(number):
+            self.board, unit = moves.ask(self.board, number)
+            self.pending[number] = list(unit.files or (unit.name,)) if unit else []
+        files = self.pending[number]
+        process.answer(files.pop(0) if files else None)
+
+    def _file_done(self, number: int, file: str) -> None:
+        process = self.processes[number]
+        process.look()
+        unit = next((u for u in self.board.lane(number).open if file == (u.files or (u.name,))[-1]), None)
+        if process.bad:
+            process.end()
+            self._ended(number, hung=False, hardware=True)
+            return
+        if unit is None:
+            return
+        self.board = moves.done(self.board, number, unit.name)
+        failed = process.failed(unit.files or (unit.name,))
+        self._tried(unit, number, Manner.FAILED if failed else Manner.PASSED)
+
+    def _watch(self, number: int, process: LaneProcess) -> None:
+        quiet = time.monotonic() - process.alive_at
+        where = f" in {process.current}" if process.current else ""
+        if self.stall is not None and quiet >= self.stall and self.board.lane(number).open:
+            print(f"{', '.join(c.name for c in process.cards)}: ended after {clock(quiet)} of silence{where}", flush=True)
+            process.end()
+            self._ended(number, hung=True)
+        elif quiet >= quiet_seconds() and not process.told_quiet:
+            process.told_quiet = True
+            print(f"{process.cards[0].name}: no result for {clock(quiet)}{where}", flush=True)
+
+    def _ended(self, number: int, *, hung: bool, hardware: bool = False) -> None:
+        process = self.processes.pop(number)
+        lane = self.board.lane(number)
+        held = process.close() if process.process.returncode is not None and not hung and not hardware else None
+        self.board, left = moves.ended(self.board, number)
+        self.waiting.discard(number)
+        self.pending.pop(number, None)
+        self.codes.append(0 if left else process.process.returncode)
+        current = (process.current or "").partition("::")[0]
+        begun = next((u for u in left if current in (u.files or (u.name,))), left[0] if left and (hung or hardware) else None)
+        back = [unit for unit in left if unit is not begun]
+        self.board = moves.add(self.board, *back)
+        if begun is not None:
+            line = process.death(hung=hung)
+            if line:
+                process.lines.setdefault(current, []).append(line)
+            manner = Manner.HUNG if hung else Manner.HARDWARE if hardware else Manner.DIED
+            self._tried(begun, number, manner, cards=lane.cards, lines=process)
+        elif left and not self.ids:
+            self.codes[-1] = process.process.returncode
+        if held:
+            self._take_out(lane.cards[0], f"still {held} after its process ended")
+        self.finished = getattr(self, "finished", {}) | {number: process}
+
+    def _tried(
+        self, unit: Unit, number: int, manner: Manner, *, cards: tuple[str, ...] = (), lines: LaneProcess | None = None
+    ) -> None:
+        """An attempt has ended: what follows from it."""
+        name = unit.name
+        cards = cards or self.board.lane(number).cards
+        attempts = self.attempts.setdefault(name, [])
+        attempts.append(Attempt(number, cards, manner))
+        verdict, first = judge(attempts), attempts[0]
+        if verdict is Verdict.ELSEWHERE:
+            if first.manner is Manner.FAILED and not self._is_first_failure_of(name, first.cards):
+                return
+            others = [card for card in self.board.cards if card not in first.cards]
+            if len(others) >= unit.cards:
+                if first.manner is not Manner.FAILED:
+                    self.board = moves.suspect(self.board, *first.cards)
+                self._again(unit, never=frozenset(first.cards))
+        elif verdict is Verdict.AGAIN and first.cards[0] in self.board.cards:
+            self._again(unit, only=first.cards[0])
+        elif verdict is Verdict.CARD:
+            self._take_out(first.cards[0], words_of(name, attempts))
+        else:
+            self.board = moves.clear(self.board, *first.cards)
+
+    def _is_first_failure_of(self, name: str, cards: tuple[str, ...]) -> bool:
+        """One failing file of each card is asked elsewhere, not all."""
+        earlier = [n for n, a in self.attempts.items() if a[0].cards == cards and a[0].manner is Manner.FAILED]
+        return earlier[0] == name
+
+    def _again(self, unit: Unit, *, only: str | None = None, never: frozenset[str] = frozenset()) -> None:
+        check = moves.replace(unit, alone=True, only=only, never=never)
+        self.board = moves.add(self.board, check)
+
+    def _take_out(self, card: str, why: str) -> None:
+        """The card is to blame: its failing files run elsewhere."""
+        if card in self.board.out or card not in self.board.cards:
+            return
+        print(f"{card} is taken out: {why}", flush=True)
+        self.board = moves.take_out(self.board, card, why)
+        for lane in self.board.lanes:
+            if card in lane.cards and lane.number in self.processes:
+                self.processes[lane.number].end()
+        if not self.board.cards:
+            return
+        for name, attempts in self.attempts.items():
+            waits = any(unit.name == name for unit in self.board.waiting)
+            if len(attempts) == 1 and attempts[0].manner is Manner.FAILED and card in attempts[0].cards and not waits:
+                self._again(self.units[name], never=frozenset({card}))
+
+    def _give_up(self) -> None:
+        """Nothing can run what waits: a check that no card can take is dropped, and a file without a card is named."""
+        stuck = [unit for unit in self.board.waiting if unit.name not in self.attempts]
+        self.notes += [f"{unit.name} could not run: no card is left" for unit in stuck if not self.board.cards]
+        held = self.board.held_back
+        self.board = moves.replace(self.board, waiting=tuple(stuck) if self.board.cards else (), held_back=frozenset())
+        if not held and stuck and self.board.cards:
+            raise RuntimeError(f"no move is left, and {len(stuck)} files wait")
+
+    def finish(self) -> int:
+        """Merge, report, and return the status."""
+        self.live.close()
+        ended: dict[int, LaneProcess] = getattr(self, "finished", {})
+        status = merged.status_of(self.attempts, self.codes, ended)
+        merged.write(self.run_folder.results, self.ids, self.units, self.attempts, ended, status)
+        for number, process in sorted(ended.items()):
+            merged.print_output(number, process)
+        summary = Summary(
+            cards=tuple(self.cards),
+            devices={name: card.device for name, card in self.cards.items()},
+            sequences=merged.sequences_of(self.units, self.attempts, ended),
+            attempts=self.attempts,
+            out=self.board.out,
+            notes=tuple(self.notes),
+            seconds=time.monotonic() - self.began,
+            busy={name: merged.busy_seconds(name, ended) for name in self.cards},
+        )
+        lines = say(summary)
+        print("\n" + "\n".join(lines), flush=True)
+        made = {"verb": "run --cards", "lines": lines, "data": summary.to_json()}
+        write_atomically(self.run_folder.path / "series.json", json.dumps(made, ensure_ascii=False), mode=PRIVATE)
+        return status

@@ -1,0 +1,57 @@
+"""A pytest job changed into one over several cards: which cards, which of them can be had, and what can't be spread."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+
+from debug_spyre.card import holders
+from debug_spyre.card.cards import Card, choose_cards
+from debug_spyre.card.lock import is_held, lock_path, read_holder
+from debug_spyre.runs import pytest_words
+from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec
+from debug_spyre.vocabulary.errors import UsageError
+
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.fleet.io.spread import main; sys.exit(main(sys.argv[2:]))"
+WHOLE = {"-x", "--exitfirst", "--maxfail", "--lf", "--last-failed", "--ff", "--failed-first", "--sw", "--stepwise"}
+
+
+def over_cards(spec: JobSpec, text: str | None) -> JobSpec:
+    """The job over the cards that `--cards` means; unchanged where it was not given, or means one card.
+
+    Raises:
+        UsageError: words that fit no card, or pytest words that several processes can't follow together.
+    """
+    if text is None:
+        return spec
+    cards, notes = free_ones(choose_cards(text))
+    devices = [card.device for card in cards]
+    spec = replace(spec, cards=",".join(devices), notes=(*spec.notes, *notes))
+    if len(cards) == 1:
+        return spec
+    refused = [word.option for word in pytest_words.split(spec.pytest_args or ()) if word.option in WHOLE]
+    if refused:
+        raise UsageError(
+            f"{refused[0]} stops or orders one process, and --cards {text} means {len(cards)} processes",
+            next="take it out, or run on one card: --cards 1",
+        )
+    options = {"cards": devices, "stall": spec.stall}
+    driver = (sys.executable, "-P", "-c", _BOOT, str(SCRIPTS), json.dumps(options), "--")
+    return replace(spec, argv=(*driver, *spec.argv), stall=None)
+
+
+def free_ones(cards: tuple[Card, ...]) -> tuple[tuple[Card, ...], list[str]]:
+    """Those that nobody holds, and in words who holds the others; all of them where none is free: then the run waits."""
+    free, notes = [], []
+    for card in cards:
+        path = lock_path(card.device)
+        seen = holders.holders([card.device])
+        if is_held(path):
+            holder = read_holder(path)
+            notes.append(f"{card.name} ({card.device}) is left out: locked by {holder.says() if holder else 'somebody'}")
+        elif seen.state is holders.CardState.HELD:
+            notes.append(f"{card.name} ({card.device}) is left out: {seen.says()}, without our lock")
+        else:
+            free.append(card)
+    return (tuple(free), notes) if free else (cards, [])
