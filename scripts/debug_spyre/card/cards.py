@@ -119,7 +119,9 @@ def _indices(env: Mapping[str, str]) -> list[int]:
 def _check(cards: Sequence[Card]) -> None:
     """More than one source says which cards there are: where they contradict each other, no guess is made."""
     if not cards:
-        raise EnvironmentTroubleError("no card is visible here: there is none to spread over", next="debug-spyre doctor")
+        raise EnvironmentTroubleError(
+            "no card is visible here: there is none to spread over", next="debug-spyre doctor"
+        )
     unknown = [index for index in _indices(os.environ) if index not in {card.index for card in _all_cards(os.environ)}]
     if unknown:
         raise EnvironmentTroubleError(

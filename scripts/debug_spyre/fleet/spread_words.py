@@ -39,10 +39,8 @@ def say(summary: Summary) -> list[str]:
     """At most ten lines."""
     in_tests = sum(summary.busy.values())
     most = max(summary.busy.values(), default=0.0)
-    lines = [
-        f"{len(summary.cards)} cards, {len(summary.sequences)} sequences: {summary.seconds:.1f} s for {in_tests:.1f} s of tests "
-        f"(busiest card {most:.1f} s; the rest is start-up and waiting)"
-    ]
+    head = f"{len(summary.cards)} cards, {len(summary.sequences)} sequences: {summary.seconds:.1f} s for {in_tests:.1f} s of tests"
+    lines = [f"{head} (busiest card {most:.1f} s; the rest is start-up and waiting)"]
     lines += [f"{card} ({summary.devices[card]}) was taken out: {why}" for card, why in summary.out.items()]
     said = [words_of(name, attempts) for name, attempts in summary.attempts.items()]
     told = set(summary.out.values())

@@ -1,9 +1,9 @@
-"""This card or this code? What the attempts at one file on several cards say together."""
+"""The card or the code? What the attempts at one file on several cards say together."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -58,11 +58,12 @@ def judge(attempts: Sequence[Attempt]) -> Verdict:
     return Verdict.ORDER if again[0].manner is Manner.PASSED else Verdict.CARD
 
 
-def counts(attempts: Sequence[Attempt]) -> Attempt:
-    """The attempt whose results stand in the run: the first, unless its card was to blame."""
-    if judge(attempts) is Verdict.CARD or (attempts[0].manner is Manner.HARDWARE and len(attempts) > 1):
-        return next((a for a in attempts[1:] if not set(a.cards) & set(attempts[0].cards)), attempts[0])
-    return attempts[0]
+def counts(attempts: Sequence[Attempt], blamed: Collection[str] = ()) -> Attempt:
+    """The attempt whose results stand in the run: the first, unless one of its cards was found to blame."""
+    first = attempts[0]
+    if set(first.cards) & set(blamed) and first.manner is not Manner.PASSED:
+        return next((a for a in attempts[1:] if not set(a.cards) & set(first.cards)), first)
+    return first
 
 
 def words_of(unit: str, attempts: Sequence[Attempt]) -> str:

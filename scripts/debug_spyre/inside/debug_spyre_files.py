@@ -76,7 +76,7 @@ class Files:
                 after = items[number]
             else:
                 following = self.ask()
-                after = groups[following][0] if groups.get(following or "") else None
+                after = next(iter(groups.get(following or "", ())), None)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             if session.shouldfail:
                 raise session.Failed(session.shouldfail)

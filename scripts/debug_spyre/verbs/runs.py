@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from debug_spyre.card import holders, lock
+from debug_spyre.fleet.io.with_cards import over_cards
 from debug_spyre.host.interpreter import choose
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.queue.io.rows import begin_row, end_row
@@ -21,7 +22,7 @@ from debug_spyre.runs.io.recovery import recover
 from debug_spyre.runs.io.run_environment import BACKEND
 from debug_spyre.runs.run_words import says
 from debug_spyre.verbs.answer import answer
-from debug_spyre.verbs.session_option import add_session_argument
+from debug_spyre.verbs.session_option import add_cards_argument, add_session_argument
 from debug_spyre.verbs.verb import Verb
 from debug_spyre.vocabulary.errors import Exit, UsageError
 from debug_spyre.vocabulary.words import RUN_NAMES, VERDICTS, RunStatus
@@ -42,7 +43,6 @@ def _add_common(parser: ArgumentParser) -> None:
         parser.add_argument(
             option, nargs=2, metavar=("VERDICT", "SENTENCE"), help=f"the verdict on the hypothesis where the run {when}"
         )
-    parser.add_argument("--cards", metavar="A,B", help="use only these cards (default: all that the environment shows)")
     parser.add_argument(
         "--timeout",
         type=float,
@@ -84,6 +84,7 @@ def _add_wait(parser: ArgumentParser) -> None:
 
 def _add_run(parser: ArgumentParser) -> None:
     _add_common(parser)
+    add_cards_argument(parser)
     parser.add_argument("--members", action="store_true", help="run the session's members, and nothing else")
     parser.add_argument("--fallback-as-error", action="store_true", help="make the first CPU fallback fail the test")
     parser.add_argument(
@@ -100,6 +101,7 @@ def _add_run(parser: ArgumentParser) -> None:
 
 def _add_exec(parser: ArgumentParser) -> None:
     _add_common(parser)
+    parser.add_argument("--cards", metavar="A,B", help="use only these cards (default: all that the environment shows)")
 
 
 def _run(args: Namespace) -> int:
@@ -118,9 +120,11 @@ def _run(args: Namespace) -> int:
         interpreter=interpreter,
     )
     spec = _spec(args, place, verb="run", name=name, argv=argv, env=env, pytest_args=tuple(words))
+    series = bool(args.repeat or args.isolate or args.alone)
     spec = with_experiment(
         spec, repeat=args.repeat, isolate=args.isolate, alone=args.alone, fresh_cache=args.fresh_cache
     )
+    spec = over_cards(spec, args.cards, series=series)
     return _follow_new(spec, args, place, chosen=interpreter.why)
 
 
@@ -143,7 +147,8 @@ def _spec(
     env: dict[str, str],
     pytest_args: tuple[str, ...] | None = None,
 ) -> JobSpec:
-    holders.devices(args.cards)  # a card that is not there is refused before anything is made
+    if verb == "exec":
+        holders.devices(args.cards)  # a card that is not there is refused before anything is made
     return JobSpec(
         folder=place.folder.path,
         checkout=place.checkout,
@@ -157,7 +162,7 @@ def _spec(
         timeout=args.timeout,
         stall=args.stall,
         wait=0.0 if args.no_wait else args.wait,
-        cards=args.cards,
+        cards=args.cards if verb == "exec" else None,
         reap=args.reap,
         expect_change=tuple(args.expect_change),
         cwd=place.checkout if pytest_args is not None else Path.cwd(),  # node ids begin at the root

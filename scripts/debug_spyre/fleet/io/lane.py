@@ -36,6 +36,8 @@ class LaneProcess:
         self.lines: dict[str, list[str]] = {}  # by test file
         self.head: list[str] = []  # session_start and collection
         self.current: str | None = None  # the test that runs
+        self.was_ended = False  # by us
+        self.closed = False
         self.bad = False  # a report shows an error of the card
         self.alive_at = time.monotonic()
         self.told_quiet = False
@@ -121,12 +123,19 @@ class LaneProcess:
             return None
         tail = read_ends(self.output, tail=8192)[1].decode("utf-8", "replace")
         code = self.process.returncode
-        how = "no output and no result" if hung else f"the process ended by signal {-code}" if code < 0 else f"exit {code}"
+        how = (
+            "no output and no result"
+            if hung
+            else f"the process ended by signal {-code}"
+            if code < 0
+            else f"exit {code}"
+        )
         event = {"e": "died", "nodeid": self.current, "hung": hung, "exit": code, "text": f"{tail}\nE   {how}"}
         return json.dumps(event)
 
     def end(self) -> None:
         """End it and whatever it left, and wait until its cards are free."""
+        self.was_ended = True
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
@@ -138,6 +147,9 @@ class LaneProcess:
 
     def close(self) -> str | None:
         """After its end: what it started and left on its cards is ended; returns who still has a card, if anybody."""
+        if self.closed:
+            return None
+        self.closed = True
         for descriptor in (self.incoming, self.outgoing):
             with suppress(OSError):
                 os.close(descriptor)

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,17 @@ def write(
     where: Path,
     ids: Sequence[str],
     units: Mapping[str, Unit],
+    *,
     attempts: Mapping[str, Sequence[Attempt]],
     lanes: Mapping[int, LaneProcess],
+    blamed: Collection[str],
     status: int,
 ) -> None:
     """Replace the live file by the merged one."""
     source = {
-        file: lanes[counts(tried).lane] for name, tried in attempts.items() for file in (units[name].files or (name,))
+        file: lanes[counts(tried, blamed).lane]
+        for name, tried in attempts.items()
+        for file in (units[name].files or (name,))
     }
     heads = next((process.head for _, process in sorted(lanes.items()) if process.head), [])
     lines = [line for line in heads if '"e": "session_finish"' not in line[:40] and '"e": "collected"' not in line[:40]]
@@ -38,14 +42,19 @@ def write(
     write_atomically(where, "\n".join(lines) + "\n", mode=PRIVATE)
 
 
-def status_of(attempts: Mapping[str, Sequence[Attempt]], codes: Sequence[int], lanes: Mapping[int, LaneProcess]) -> int:
+def status_of(
+    attempts: Mapping[str, Sequence[Attempt]],
+    codes: Sequence[int],
+    lanes: Mapping[int, LaneProcess],
+    blamed: Collection[str],
+) -> int:
     """As one process would have ended: a crash of the code as a shell says it, then failures, then pytest's own trouble."""
     for tried in attempts.values():
-        chosen = counts(tried)
+        chosen = counts(tried, blamed)
         if chosen.manner in {Manner.DIED, Manner.HUNG}:
             code = lanes[chosen.lane].process.returncode
             return 128 - code if code < 0 else code or 1
-    if any(counts(tried).manner is not Manner.PASSED for tried in attempts.values()):
+    if any(counts(tried, blamed).manner is not Manner.PASSED for tried in attempts.values()):
         return 1
     serious = [code for code in codes if code not in {0, 1}]
     if serious:
@@ -54,12 +63,15 @@ def status_of(attempts: Mapping[str, Sequence[Attempt]], codes: Sequence[int], l
 
 
 def sequences_of(
-    units: Mapping[str, Unit], attempts: Mapping[str, Sequence[Attempt]], lanes: Mapping[int, LaneProcess]
+    units: Mapping[str, Unit],
+    attempts: Mapping[str, Sequence[Attempt]],
+    lanes: Mapping[int, LaneProcess],
+    blamed: Collection[str],
 ) -> list[dict[str, Any]]:
     """The files of each process whose results count, in the order in which it ran them."""
     by_lane: dict[int, list[str]] = {}
     for name, tried in attempts.items():
-        by_lane.setdefault(counts(tried).lane, []).extend(units[name].files or (name,))
+        by_lane.setdefault(counts(tried, blamed).lane, []).extend(units[name].files or (name,))
     return [
         {"cards": [card.index for card in lanes[number].cards], "files": [f for f in lanes[number].lines if f in files]}
         for number, files in sorted(by_lane.items())

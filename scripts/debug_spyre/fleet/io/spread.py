@@ -9,6 +9,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ class Spread:
         self.waiting: set[int] = set()  # lanes that asked before it was known what there is to run
         self.codes: list[int] = []
         self.notes: list[str] = []
+        self.finished: dict[int, LaneProcess] = {}
         self.began = time.monotonic()
         self.live = run.results.open("a", encoding="utf-8", errors="replace")
         make_folder(run.path / LANES)
@@ -64,7 +66,7 @@ class Spread:
         """Until nothing waits and nothing runs."""
         for card in self.board.cards:  # a process on each card at once: the first that has collected says what there is
             lane = Lane(self.board.number + 1, (card,))
-            self.board = moves.replace(self.board, lanes=(*self.board.lanes, lane), number=lane.number)
+            self.board = replace(self.board, lanes=(*self.board.lanes, lane), number=lane.number)
             self._start(lane)
         while self.board.lanes or self.board.waiting:
             busy = False
@@ -169,7 +171,9 @@ class Spread:
         quiet = time.monotonic() - process.alive_at
         where = f" in {process.current}" if process.current else ""
         if self.stall is not None and quiet >= self.stall and self.board.lane(number).open:
-            print(f"{', '.join(c.name for c in process.cards)}: ended after {clock(quiet)} of silence{where}", flush=True)
+            print(
+                f"{', '.join(c.name for c in process.cards)}: ended after {clock(quiet)} of silence{where}", flush=True
+            )
             process.end()
             self._ended(number, hung=True)
         elif quiet >= quiet_seconds() and not process.told_quiet:
@@ -179,13 +183,18 @@ class Spread:
     def _ended(self, number: int, *, hung: bool, hardware: bool = False) -> None:
         process = self.processes.pop(number)
         lane = self.board.lane(number)
-        held = process.close() if process.process.returncode is not None and not hung and not hardware else None
+        held = process.close()
         self.board, left = moves.ended(self.board, number)
         self.waiting.discard(number)
         self.pending.pop(number, None)
-        self.codes.append(0 if left else process.process.returncode)
+        taken_back = process.was_ended and not hung and not hardware  # its card was taken out: the files run elsewhere
+        self.codes.append(0 if left or process.was_ended else process.process.returncode)
         current = (process.current or "").partition("::")[0]
-        begun = next((u for u in left if current in (u.files or (u.name,))), left[0] if left and (hung or hardware) else None)
+        begun = next((u for u in left if current in (u.files or (u.name,))), None)
+        if begun is None and left and (hung or hardware):
+            begun = left[0]
+        if taken_back:
+            begun = None
         back = [unit for unit in left if unit is not begun]
         self.board = moves.add(self.board, *back)
         if begun is not None:
@@ -193,16 +202,12 @@ class Spread:
             if line:
                 process.lines.setdefault(current, []).append(line)
             manner = Manner.HUNG if hung else Manner.HARDWARE if hardware else Manner.DIED
-            self._tried(begun, number, manner, cards=lane.cards, lines=process)
-        elif left and not self.ids:
-            self.codes[-1] = process.process.returncode
+            self._tried(begun, number, manner, cards=lane.cards)
         if held:
             self._take_out(lane.cards[0], f"still {held} after its process ended")
-        self.finished = getattr(self, "finished", {}) | {number: process}
+        self.finished[number] = process
 
-    def _tried(
-        self, unit: Unit, number: int, manner: Manner, *, cards: tuple[str, ...] = (), lines: LaneProcess | None = None
-    ) -> None:
+    def _tried(self, unit: Unit, number: int, manner: Manner, *, cards: tuple[str, ...] = ()) -> None:
         """An attempt has ended: what follows from it."""
         name = unit.name
         cards = cards or self.board.lane(number).cards
@@ -230,7 +235,7 @@ class Spread:
         return earlier[0] == name
 
     def _again(self, unit: Unit, *, only: str | None = None, never: frozenset[str] = frozenset()) -> None:
-        check = moves.replace(unit, alone=True, only=only, never=never)
+        check = replace(unit, alone=True, only=only, never=never)
         self.board = moves.add(self.board, check)
 
     def _take_out(self, card: str, why: str) -> None:
@@ -254,22 +259,30 @@ class Spread:
         stuck = [unit for unit in self.board.waiting if unit.name not in self.attempts]
         self.notes += [f"{unit.name} could not run: no card is left" for unit in stuck if not self.board.cards]
         held = self.board.held_back
-        self.board = moves.replace(self.board, waiting=tuple(stuck) if self.board.cards else (), held_back=frozenset())
+        self.board = replace(self.board, waiting=tuple(stuck) if self.board.cards else (), held_back=frozenset())
         if not held and stuck and self.board.cards:
             raise RuntimeError(f"no move is left, and {len(stuck)} files wait")
 
     def finish(self) -> int:
         """Merge, report, and return the status."""
         self.live.close()
-        ended: dict[int, LaneProcess] = getattr(self, "finished", {})
-        status = merged.status_of(self.attempts, self.codes, ended)
-        merged.write(self.run_folder.results, self.ids, self.units, self.attempts, ended, status)
+        ended = self.finished
+        status = merged.status_of(self.attempts, self.codes, ended, self.board.out)
+        merged.write(
+            self.run_folder.results,
+            self.ids,
+            self.units,
+            attempts=self.attempts,
+            lanes=ended,
+            blamed=self.board.out,
+            status=status,
+        )
         for number, process in sorted(ended.items()):
             merged.print_output(number, process)
         summary = Summary(
             cards=tuple(self.cards),
             devices={name: card.device for name, card in self.cards.items()},
-            sequences=merged.sequences_of(self.units, self.attempts, ended),
+            sequences=merged.sequences_of(self.units, self.attempts, ended, self.board.out),
             attempts=self.attempts,
             out=self.board.out,
             notes=tuple(self.notes),

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import replace
 
 from debug_spyre.card import holders
-from debug_spyre.card.cards import Card, choose_cards
+from debug_spyre.card.cards import Card, card_environment, choose_cards
 from debug_spyre.card.lock import is_held, lock_path, read_holder
 from debug_spyre.runs import pytest_words
 from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec
+from debug_spyre.runs.io.series import SERIES_CARDS
 from debug_spyre.vocabulary.errors import UsageError
 
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.fleet.io.spread import main; sys.exit(main(sys.argv[2:]))"
 WHOLE = {"-x", "--exitfirst", "--maxfail", "--lf", "--last-failed", "--ff", "--failed-first", "--sw", "--stepwise"}
 
 
-def over_cards(spec: JobSpec, text: str | None) -> JobSpec:
-    """The job over the cards that `--cards` means; unchanged where it was not given, or means one card.
+def over_cards(spec: JobSpec, text: str | None, *, series: bool = False) -> JobSpec:
+    """The job over the cards that `--cards` means; unchanged where it was not given.
+
+    `series`: a ready experiment, whose driver gives each of its processes a card.
 
     Raises:
         UsageError: words that fit no card, or pytest words that several processes can't follow together.
@@ -28,8 +32,10 @@ def over_cards(spec: JobSpec, text: str | None) -> JobSpec:
     cards, notes = free_ones(choose_cards(text))
     devices = [card.device for card in cards]
     spec = replace(spec, cards=",".join(devices), notes=(*spec.notes, *notes))
+    if series:
+        return replace(spec, env={**spec.env, SERIES_CARDS: json.dumps(devices)})
     if len(cards) == 1:
-        return spec
+        return replace(spec, env={**card_environment(cards, {**os.environ, **spec.env}), **spec.env})
     refused = [word.option for word in pytest_words.split(spec.pytest_args or ()) if word.option in WHOLE]
     if refused:
         raise UsageError(
@@ -49,7 +55,9 @@ def free_ones(cards: tuple[Card, ...]) -> tuple[tuple[Card, ...], list[str]]:
         seen = holders.holders([card.device])
         if is_held(path):
             holder = read_holder(path)
-            notes.append(f"{card.name} ({card.device}) is left out: locked by {holder.says() if holder else 'somebody'}")
+            notes.append(
+                f"{card.name} ({card.device}) is left out: locked by {holder.says() if holder else 'somebody'}"
+            )
         elif seen.state is holders.CardState.HELD:
             notes.append(f"{card.name} ({card.device}) is left out: {seen.says()}, without our lock")
         else:

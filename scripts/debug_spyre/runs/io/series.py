@@ -9,9 +9,17 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from queue import Queue
+from threading import Lock
+from typing import TypeVar
 
+from debug_spyre.card.cards import Card, card_environment, visible_cards
+from debug_spyre.card.lock import lock_of
 from debug_spyre.host.files import PRIVATE, make_folder, write_atomically
 from debug_spyre.host.processes import RUN_FOLDER
 from debug_spyre.runs import pytest_words, series_words
@@ -25,6 +33,8 @@ from debug_spyre.runs.series_words import Seen, seen_in
 from debug_spyre.triage.io.logs_reader import read_run
 from debug_spyre.vocabulary.evidence import Evidence, Outcome
 
+T = TypeVar("T")
+SERIES_CARDS = "DEBUG_SPYRE_SERIES_CARDS"  # JSON list of device files: each process gets one of them
 MOST_TRIES = 40  # processes for the spoilers of one test
 MOST_HINTS = 4
 MOST_LINES = 10
@@ -48,26 +58,66 @@ class Series:
         self.head, self.args, self.run = argv[:at], tuple(argv[at:]), run
         self.number = 0
         self.root: Path | None = None
+        self.where: dict[str, Path] = {}  # results of the tests that ran alone
+        self.counting = Lock()
+        devices = json.loads(os.environ.get(SERIES_CARDS, "[]"))
+        chosen = [card for card in visible_cards() if card.device in devices]
+        self.cards: Queue[Card | None] = Queue()
+        for card in chosen or (None,):
+            self.cards.put(card)
+        self.width = max(1, len(chosen))
 
     def part(
         self, nodeids: Sequence[str] | None = None, *, results: Path | None = None, extra: Sequence[str] = ()
     ) -> tuple[int, Evidence]:
-        """One pytest process: the whole selection, or exactly these tests."""
-        self.number += 1
-        folder = self.run.path / PARTS / str(self.number)
+        """One pytest process: the whole selection, or exactly these tests; on the next card that is free, where there are several."""
+        card = self.cards.get()
+        try:
+            return self._part(card, nodeids, results, extra)
+        finally:
+            self.cards.put(card)
+
+    def parts(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Independent tasks, as many at once as there are cards; what they return, in order."""
+        if self.width == 1:
+            return [task() for task in tasks]
+        with ThreadPoolExecutor(self.width) as pool:
+            return [future.result() for future in [pool.submit(task) for task in tasks]]
+
+    def _part(
+        self, card: Card | None, nodeids: Sequence[str] | None, results: Path | None, extra: Sequence[str]
+    ) -> tuple[int, Evidence]:
+        with self.counting:
+            self.number += 1
+            number = self.number
+        folder = self.run.path / PARTS / str(number)
         make_folder(folder)
         where = results or folder / "results.jsonl"
         args = self.args if nodeids is None else pytest_words.with_nodeids(self.args, nodeids)
         what = "the whole selection" if nodeids is None else f"{len(nodeids)} tests" if len(nodeids) > 1 else nodeids[0]
-        print(f"\n===== process {self.number}: {what} =====", flush=True)
-        done = subprocess.run(
-            [*self.head, *args, *extra],
-            env={**os.environ, RESULTS: str(where), BUDGET: str(tensor_budget(self.run.owner))},
-            cwd=self.root if nodeids is not None else None,
-            check=False,
-        )
+        on = f" on {card.name}" if card else ""
+        print(f"\n===== process {number}{on}: {what} =====", flush=True)
+        descriptors, marks = lock_of([card.device]) if card else ((), {})
+        env = {**os.environ, **(card_environment([card], os.environ) if card else {}), **marks}
+        env |= {RESULTS: str(where), BUDGET: str(tensor_budget(self.run.owner))}
+        output = (folder / "output.txt").open("wb") if self.width > 1 else nullcontext()
+        with output as stream:  # of several at once each has its own; they follow one another in the run's output
+            done = subprocess.run(
+                [*self.head, *args, *extra],
+                env=env,
+                cwd=self.root if nodeids is not None else None,
+                stdout=stream,
+                stderr=subprocess.STDOUT if stream else None,
+                pass_fds=descriptors,
+                check=False,
+            )
+        if stream:
+            with self.counting:
+                print((folder / "output.txt").read_text(encoding="utf-8", errors="replace"), flush=True)
         evidence = read_run(where if where.exists() else None, Path(os.devnull), checkout=None)
         self.root = self.root or _root_of(where)
+        if nodeids is not None and len(nodeids) == 1:
+            self.where[nodeids[0]] = where
         return done.returncode, evidence
 
     def report(self, kind: str, lines: list[str], data: dict[str, object]) -> None:
@@ -80,11 +130,10 @@ class Series:
 
 
 def _repeat(series: Series, number: int) -> tuple[list[str], dict[str, object], int]:
-    runs, worst = [], 0
-    for count in range(number):
-        code, evidence = series.part(results=series.run.results if count == 0 else None)
-        runs.append(seen_in(evidence))
-        worst = max(worst, _as_a_shell_says(code))
+    results = [series.run.results, *[None] * (number - 1)]
+    made = series.parts([partial(series.part, results=where) for where in results])
+    runs = [seen_in(evidence) for _, evidence in made]
+    worst = max(_as_a_shell_says(code) for code, _ in made)
     lines, data = series_words.repeated(runs)
     return lines, data, worst
 
@@ -93,9 +142,9 @@ def _isolate(series: Series, _number: int) -> tuple[list[str], dict[str, object]
     _, listed = series.part(extra=("--collect-only", "-q"))
     merged = _Merged(series.run.results, listed.selected)
     alone: dict[str, Seen] = {}
-    for nodeid in listed.selected:
-        code, evidence = series.part([nodeid])
-        merged.add(series.run.path / "parts" / str(series.number) / "results.jsonl")
+    made = series.parts([partial(series.part, [nodeid]) for nodeid in listed.selected])
+    for nodeid, (code, evidence) in zip(listed.selected, made, strict=True):
+        merged.add(series.where[nodeid])
         alone[nodeid] = seen_in(evidence).get(nodeid) or Seen(Outcome.CRASHED if code else Outcome.MISSING)
     status = 5 if not alone else int(any(seen.fails for seen in alone.values()))
     merged.end(status)
@@ -109,8 +158,8 @@ def _alone(series: Series, _number: int) -> tuple[list[str], dict[str, object], 
     order = [n for n in evidence.selected if n in matrix] or list(matrix)
     failing = [n for n in order if matrix[n].fails]
     alone = {}
-    for nodeid in failing:
-        _, by_itself = series.part([nodeid])
+    made = series.parts([partial(series.part, [nodeid]) for nodeid in failing])
+    for nodeid, (_, by_itself) in zip(failing, made, strict=True):
         alone[nodeid] = seen_in(by_itself).get(nodeid) or Seen(Outcome.MISSING)
     deadline = time.monotonic() + MOST_SECONDS
     spoilers: dict[str, Spoilers] = {}
