@@ -221,6 +221,22 @@ def test_an_exit_status_alone_is_a_crash_of_the_session(read_text):
     assert (failure.kind, failure.nodeid, failure.error_class) == (Kind.CRASH, None, "Segmentation fault")
 
 
+def test_a_missing_report_is_never_the_cause_of_a_subshell_that_a_signal_ended(read_text):
+    text = (
+        "FileNotFoundError: [Errno 2] No such file or directory: '/x/shard_0.xml'\n"
+        "[device_tests] ERROR: pytest subshell exited abnormally (segfault or signal?) for tests/test_lx.py\n"
+        "[device_tests] WARNING: pytest exited with signal (code 139) for tests/test_lx.py\n"
+        "[device_tests] *** SIGNAL EXIT - retrying with -n1 ***\n"
+    )
+    (failure,) = read_text(text).failures
+    assert (failure.kind, failure.error_class) == (Kind.CRASH, "Segmentation fault")
+
+
+def test_failed_lines_of_a_numbered_list(read_text):
+    lines = [f"{n}. 2026-09-02T15:29:45.3372976Z FAILED tests/test_a.py::test_b[{n}] - RuntimeError: x" for n in (1, 2)]
+    assert sorted(f.nodeid for f in read_text("## (2) Failed\n\n" + "\n".join(lines) + "\n").failures) == NAMES
+
+
 # unittest
 
 

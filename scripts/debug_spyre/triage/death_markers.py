@@ -31,7 +31,7 @@ _CANCEL = re.compile(
     r"|CANCELLED AT|DUE TO TIME LIMIT|##\[error\]The process .{1,200} because .{0,80}STDIO"
 )
 _EXIT = re.compile(
-    r"(?:exit(?:ed)?(?: with)?[ _-]?(?:code|status)?|return(?:ed)?(?: ?code| status)?|status|\brc|\*\*\* \[[^\]]{1,200}\] Error)"
+    r"(?:exit(?:ed)?(?: with)?[ _-]?(?:code|status)?|return(?:ed)?(?: ?code| status)?|status|\(code|\brc|\*\*\* \[[^\]]{1,200}\] Error)"
     r"(?: was| of|:|=| is)* ?(-?\d{1,3})\b",
     re.IGNORECASE,
 )

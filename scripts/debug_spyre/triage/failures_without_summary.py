@@ -83,6 +83,19 @@ def failures_at_the_end(
         if running is None and _all_done(session):
             return []
         return [judge(block, source=source, kind=Kind.CRASH, rules=rules)]
+    if (
+        ending.signal is not None
+        and running is None
+        and not found
+        and not ended_from_outside
+        and ending.signal not in _FROM_OUTSIDE
+    ):
+        if _all_done(session):
+            return []
+        text = _NAMES.get(ending.signal, f"signal {ending.signal}")
+        block = Block(title=text, phase="session", number=session.number, location_class=text)
+        block.plain.append(f"a runner tells that the process was ended by signal {ending.signal}")
+        return [judge(block, source=source, kind=Kind.CRASH, rules=rules)]
     if ending.cancelled is not None:
         number, text = ending.cancelled
         if running is None:
@@ -94,11 +107,6 @@ def failures_at_the_end(
     if ending.signal == _TERMINATED and running is None and not found:
         warnings.append(f"the run was ended from outside after {_progress(session)}")
         return []
-    if ending.signal is not None and running is None and not found and not _all_done(session):
-        text = _NAMES.get(ending.signal, f"signal {ending.signal}")
-        block = Block(title=text, phase="session", number=session.number, location_class=text)
-        block.plain.append(f"a runner tells exit status {ending.exit}: the process was ended by signal {ending.signal}")
-        return [judge(block, source=source, kind=Kind.CRASH, rules=rules)]
     if ending.signal is not None and running is not None:
         block = Block(title=f"signal {ending.signal}", number=session.progress.running[running], nodeid=running)
         block.plain.append(f"ended by signal {ending.signal}")
@@ -116,6 +124,7 @@ _NAMES = {
 
 
 _TERMINATED = 15
+_FROM_OUTSIDE = frozenset({15})
 
 
 def _progress(session: Session) -> str:

@@ -17,7 +17,7 @@ _ANCHOR = re.compile(
     r"|(?<![=\w])={2,} (?:\d+ [a-z]+(?:, )?)+ in [\d.]+s"
     r"|(?<!_)_{2,} (?:ERROR (?:at \w+ of|collecting) )?[\w./:]+(?:\[[^\n]*\])? _{2,}$"
     r"|\[gw\d+\] \[ *\d+%\] (?:PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS)\b"
-    r"|(?<![\w\]] )(?<![\w=])(?:FAILED|ERROR|PASSED|SUBFAILED) (?=[^\s:]+\.py(?:::|$| - ))"
+    r"|(?<![\w=])(?:FAILED|ERROR|PASSED|SUBFAILED) (?=[^\s:]+\.py(?:::|$| - ))"
     r"|(?<![\w=])E   +(?=[A-Za-z])"
     r"|(?<!\w)platform \w+ -- Python \d|(?<!\w)rootdir: /|(?<!\w)plugins: [a-z]+-\d|(?<!\w)collect(?:ed|ing) (?:\d+ items?|\.\.\. )"
     r"|(?<!-)-{3,} Captured \w+"
