@@ -219,7 +219,8 @@ def no_edited_test(m: BeforeAfter, changes: Changes | None) -> Condition:
         return Condition(code, UNKNOWN, "what the patch touches was not looked at", next=VALIDATE)
     parts = []
     if changes.tests:
-        parts.append(f"{len(changes.tests)} test files are edited ({', '.join(changes.tests[:3])})")
+        moved = f"; expected values move: {'; '.join(changes.expectations[:3])}" if changes.expectations else ""
+        parts.append(f"{len(changes.tests)} test files are edited ({', '.join(changes.tests[:3])}){moved}")
     if changes.tolerances:
         parts.append(f"{len(changes.tolerances)} lines move a tolerance or skip ({changes.tolerances[0]})")
     if parts:

@@ -6,13 +6,14 @@ A line that can't be placed is kept as text; nothing is guessed away.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 _TOLERANCE = re.compile(
     r"\b(?:[ar]tol|tol(?:erance)?s?|max_outliers|outlier_limit|equal_nan|eps(?:ilon)?_?tol)\b", re.IGNORECASE
 )
+_EXPECTED = re.compile(rb"\bassert|expect|golden|reference|==|\d")
 _SKIPPING = re.compile(r"\b(?:skip(?:if)?|xfail|deselect|importorskip)\b")
 _TEST_FILE = re.compile(r"(?:^|/)(?:tests?/|test_[^/]*\.py$|[^/]*_test\.py$|conftest\.py$|pytest\.ini$|tox\.ini$)")
 _ESCAPE = re.compile(rb"\\([abtnvfr\"\\]|[0-7]{3})")
@@ -27,6 +28,7 @@ class Changes:
     files: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     tolerances: tuple[str, ...] = ()
+    expectations: tuple[str, ...] = ()  # changed lines of test code that say what is expected
 
     @property
     def only_tests(self) -> bool:
@@ -35,12 +37,17 @@ class Changes:
 
     def to_json(self) -> dict[str, Any]:
         """The form that the journal keeps."""
-        return {"files": list(self.files), "tests": list(self.tests), "tolerances": list(self.tolerances)}
+        return {
+            "files": list(self.files),
+            "tests": list(self.tests),
+            "tolerances": list(self.tolerances),
+            "expectations": list(self.expectations),
+        }
 
 
 def changes_from_json(data: dict[str, Any]) -> Changes:
     """Inverse of to_json; absent keys are empty."""
-    return Changes(*(tuple(data.get(name) or ()) for name in ("files", "tests", "tolerances")))
+    return Changes(*(tuple(data.get(name) or ()) for name in ("files", "tests", "tolerances", "expectations")))
 
 
 def read_patch(patch: bytes) -> Changes:
@@ -55,6 +62,19 @@ def read_patch(patch: bytes) -> Changes:
                 tolerances.append(f"{name}: {text[0]}{text[1:].strip()[:100]}")
     tests = tuple(name for name in files if is_test(name))
     return Changes(tuple(files), tests, tuple(tolerances[:MOST_LINES]))
+
+
+def expectations(patch: bytes, tests: Iterable[str]) -> tuple[str, ...]:
+    """Changed lines of test code that say what is expected ("file: -line"), the first twenty."""
+    chosen = set(tests)
+    found = [
+        f"{name}: {chr(line[0])}{line[1:].strip().decode('utf-8', 'backslashreplace')[:100]}"
+        for name, lines in _sections(patch)
+        if name in chosen
+        for line in lines
+        if _EXPECTED.search(line) and line[1:].strip()
+    ]
+    return tuple(found[:MOST_LINES])
 
 
 def is_test(path: str) -> bool:

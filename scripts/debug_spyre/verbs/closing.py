@@ -19,6 +19,7 @@ from debug_spyre.session.replay import replay
 from debug_spyre.session.state import Session
 from debug_spyre.tree.changes import Changes, changes_from_json, read_patch
 from debug_spyre.tree.io.snapshot import patch_since
+from debug_spyre.tree.io.test_code import with_test_code
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.session_option import add_session_argument, after_change, refuse_while_running, the_session
 from debug_spyre.verbs.verb import Verb
@@ -116,9 +117,11 @@ def _changes(folder: Folder, session: Session, tree: str | None) -> Changes | No
     try:
         for revert in reversed(session.reverts):
             if revert.patched == m.patched and revert.patch:
-                return read_patch((folder.path / revert.patch).read_bytes())
+                patch = (folder.path / revert.patch).read_bytes()
+                return with_test_code(read_patch(patch), patch, Path(session.checkout))
         if tree == m.patched:
-            return read_patch(patch_since(Path(session.checkout), session.tree, folder.path))
+            patch = patch_since(Path(session.checkout), session.tree, folder.path)
+            return with_test_code(read_patch(patch), patch, Path(session.checkout))
     except (OSError, DebugSpyreError) as error:
         warn(f"what the patch touches is unknown: {error}")
     return None

@@ -23,6 +23,7 @@ from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import replay
 from debug_spyre.tree.changes import Changes, read_patch
 from debug_spyre.tree.io.snapshot import patch_since
+from debug_spyre.tree.io.test_code import with_test_code
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb
@@ -123,7 +124,8 @@ def _refuse_shared_code(changes: Changes | None) -> None:
 def _changes(folder: Folder) -> Changes | None:
     session = load_session(folder)
     try:
-        return read_patch(patch_since(Path(session.checkout), session.tree, folder.path))
+        patch = patch_since(Path(session.checkout), session.tree, folder.path)
+        return with_test_code(read_patch(patch), patch, Path(session.checkout))
     except DebugSpyreError as error:
         warn(f"what the patch touches is unknown: {error.what}")
         return None
