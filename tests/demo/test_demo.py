@@ -87,7 +87,7 @@ def test_another_fault_gives_another_sentence(tmp_path):
     assert re.search(r"blocked: aten\.mul\S* .*no multiple of 32", said), said[-2500:]
     assert "64" not in re.search(r"blocked: (.*)", said)[1] and "aten.mean" not in said.split("investigate tests")[1]
     assert "The issue for the torch-spyre team" in said and "issue.md" in said
-    assert said.count("$ debug-spyre") == 3  # every step prints what is typed
+    assert said.count("$ debug-spyre") >= 3  # every step prints what is typed
 
 
 def test_the_user_s_uncommitted_edit_is_byte_identical_and_only_the_approved_patch_is_added(demo):

@@ -51,7 +51,8 @@ class Shell:
             stderr=subprocess.PIPE if self.quiet else None,
             check=False,
         )
-        self.say(done.stdout.rstrip())
+        if "--json" not in words:
+            self.say(done.stdout.rstrip())
         if done.returncode not in allow:
             raise DebugSpyreError(
                 f"the demo's step ended with status {done.returncode}: debug-spyre {shlex.join(words)}",
@@ -113,6 +114,7 @@ def _dossier(checkout: Path) -> dict[str, Any]:
 
 def _finish(shell: Shell, cause: dict[str, Any]) -> dict[str, Any]:
     """End the session of one cause: with the source change where the demo has one for the op, else handed over."""
+    _drop_rest(shell, cause)
     words = ["finish", "--session", str(cause["session"])]
     if shell.demo.patch_for(cause["op"]):
         shell.say("\nThe demo now changes spyre_inference/custom_ops/rms_norm.py, as an engineer would:")
@@ -127,6 +129,18 @@ def _finish(shell: Shell, cause: dict[str, Any]) -> dict[str, Any]:
         "session": cause["session"], "sentence": cause["sentence"], "claim": cause["claim"], "status": closed,
         "log": str(folder) + ".html", "issue": str(issue) if issue.is_file() else None,
     }  # fmt: skip
+
+
+def _drop_rest(shell: Shell, cause: dict[str, Any]) -> None:
+    """What is still queued is a matter of judgement: the demo drops it where the cause explains every failing test."""
+    explains = cause.get("explains") or {}
+    if cause["claim"] != "cause" or not explains or explains["tests"] != explains["of"]:
+        return
+    reason = f"the proved cause explains {explains['tests']} of {explains['of']} failing tests"
+    told = json.loads(shell.type("status", "--session", str(cause["session"]), "--json"))
+    for row in told["hypotheses"]:
+        if row["status"] == "queued":
+            shell.type("hypothesis", "drop", str(row["number"]), "--reason", reason, "--session", str(cause["session"]))
 
 
 def _issue_lines(sessions: list[dict[str, Any]]) -> list[str]:
