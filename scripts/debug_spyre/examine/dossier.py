@@ -48,6 +48,7 @@ class Cause:
     open: tuple[str, ...] = ()
     call: str | None = None  # the recorded call, as `sweep` and `repro --op` take it
     site: str | None = None
+    fallbacks: tuple[str, ...] | None = None  # ops that the shadow run saw fall back; None: it was not run
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class Ledger:
     lines: tuple[Line, ...] = ()
     meetings: tuple[Meeting, ...] = ()
     outcomes: dict[str, str] = field(default_factory=dict)
+    fallbacks: tuple[str, ...] = ()
 
     def call(self, number: int) -> dict[str, Any] | None:
         """The call of that number, without its values."""

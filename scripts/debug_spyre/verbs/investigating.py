@@ -133,7 +133,9 @@ def _followed(run: RunFolder, args: Namespace) -> int:
             f"{record.id} ended early ({record.status.value}, exit {record.exit}); what was done is kept",
             *_last_lines(record, 3),
         ]
-        answer([*lines, "next: debug-spyre investigate --resume"], record.to_json(), as_json=args.json)
+        refused = record.exit == int(Exit.USAGE)
+        following = "debug-spyre investigate TESTS (a new one)" if refused else "debug-spyre investigate --resume"
+        answer([*lines, f"next: {following}"], record.to_json(), as_json=args.json)
         return record.exit_status() or int(Exit.NO)
     return _say(run.owner, args)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from debug_spyre.examine.dossier import Cause, Dossier, dossier_from
+from debug_spyre.gate.io.validation_jobs import present
 from debug_spyre.investigate.causes import OP, Draft, draft_causes
 from debug_spyre.investigate.io.matrix import ledger_of, run_matrix, run_shadow
 from debug_spyre.investigate.io.op_cause import Place, Scene, op_cause
@@ -19,7 +21,7 @@ from debug_spyre.investigate.io.work import Redraw, Work
 from debug_spyre.investigate.ledger import Ledger
 from debug_spyre.investigate.sentences import next_of
 from debug_spyre.runs.io.records import RunRecord
-from debug_spyre.vocabulary.errors import DebugSpyreError
+from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError
 from debug_spyre.vocabulary.evidence import Evidence, Outcome
 
 FAILING = {Outcome.FAILED, Outcome.ERROR}
@@ -31,6 +33,13 @@ def main(words: Sequence[str], redraw: Redraw) -> int:
     folder = Path(words[0]).parent
     work = Work(folder, Path(request["checkout"]), float(request["minutes"]), redraw)
     work.load()
+    now = present(work.checkout)
+    card = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(("SPYRE_", "SENCORES", "TORCH_SENDNN")))
+    try:
+        work.check_under({"the tree": now.tree, "torch-spyre": now.backend, "the card's variables": card})
+    except RefusedError as error:
+        work.say(error.what)
+        return int(Exit.USAGE)  # 1 would be a traceback of ours, too
     dossier = investigate(work, tuple(request["words"]))
     work.write(dossier)
     return 0

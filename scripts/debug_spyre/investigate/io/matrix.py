@@ -87,7 +87,9 @@ def ledger_of(record: RunRecord) -> tuple[Ledger, dict[str, Any] | None]:
             f"{record.id} left no ledger (status {record.status.value}, exit {record.exit})",
             next=f"tail -40 {record.output}",
         )
-    return read_ledger(lines, dict(report.get("outcomes") or {})), (died or {}).get("suspect")
+    ledger = read_ledger(lines, dict(report.get("outcomes") or {}))
+    fallbacks = dict.fromkeys(str(entry["op"]) for entry in report.get("fallbacks") or ())
+    return replace(ledger, fallbacks=tuple(fallbacks)), (died or {}).get("suspect")
 
 
 def _has_died(record: RunRecord) -> bool:

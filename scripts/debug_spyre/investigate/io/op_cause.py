@@ -133,6 +133,7 @@ def _proved(place: Place, seen: CallCause, numbers: Any, runs: list[str], row: i
         repro={k: repro[k] for k in ("path", "tier", "lines", "proved")} if repro and repro["path"] else None,
         ways_round=tuple(seen.ways), known={"limits": known_limits(draft.first.op), "similar": []},
         runs=tuple(runs), open=tuple(open_points), call=call_text(seen.call), site=draft.first.site,
+        fallbacks=place.scene.ledger.fallbacks,
     )  # fmt: skip
     verdict = "confirmed" if claim == "cause" else "inconclusive"
     conclude(session, row, verdict, sentence, runs)

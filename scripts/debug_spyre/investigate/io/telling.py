@@ -71,6 +71,10 @@ def _answer(text: str, cause: Cause, control: dict[str, Any] | None) -> tuple[st
     if text.startswith("shapes beyond a limit") and cause.condition:
         sizes = any(t["feature"].startswith(("size", "numel", "rows", "sticks")) for t in cause.condition.terms)
         return ("confirmed" if sizes else "ruled-out", cause.sentence, engine)
+    if text.startswith("an op that is taken for on-device") and cause.fallbacks is not None:
+        named = ", ".join(cause.fallbacks)
+        told = f"{named} falls back" if named else "no op of the matrix falls back under the shadow"
+        return ("confirmed" if named else "ruled-out", told, list(cause.runs[:1]))
     if text.startswith("only the order of float16 sums differs") and is_call:
         return "ruled-out", f"no rounding does that: {cause.sentence}", engine
     return None

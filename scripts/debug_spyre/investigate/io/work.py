@@ -11,6 +11,7 @@ from typing import Any
 
 from debug_spyre.examine.dossier import Dossier, dossier_to
 from debug_spyre.host.files import write_atomically
+from debug_spyre.vocabulary.errors import RefusedError
 
 STATE, DOSSIER = "investigation.json", "dossier.json"
 Redraw = Callable[[Path], None]
@@ -57,6 +58,20 @@ class Work:
             self.known[key] = do()
             self.save()
         return self.known[key]
+
+    def check_under(self, now: dict[str, Any]) -> None:
+        """Steps of one tree and one backend only: what was found on another is not gone on with.
+
+        Raises:
+            RefusedError: tree, backend or the card's variables are others than at the first step.
+        """
+        before = self.once("under", lambda: now)
+        changed = [name for name, value in now.items() if before.get(name) != value]
+        if changed:
+            raise RefusedError(
+                f"{' and '.join(changed)} changed since this investigation began, so its steps can't go on",
+                next="debug-spyre investigate, with the same tests: a new one",
+            )
 
     def save(self) -> None:
         """The steps so far, replaced at once."""
