@@ -449,3 +449,13 @@ def test_a_tensor_that_lies_on_the_card_in_another_way_is_made_so_and_the_contro
     compile(text, "repro.py", "exec")
     on_cpu = script(Program(call), Fault(words="stick-aligned"), device="cpu")
     assert "SpyreTensorLayout" not in on_cpu and ".as_strided((8, 64), (64, 1), 512)" in on_cpu
+
+
+def test_two_refusals_are_one_fault_only_where_they_say_the_same():
+    from debug_spyre.repro.same_fault import is_same_refusal
+
+    stick = "Unsupported: Spyre backend does not support: graph input arg0_1 has a non-stick-aligned device stick coordinate (i0 + 8)"
+    other = "Unsupported: Spyre backend does not support: graph input arg1_1 has a non-stick-aligned device stick coordinate (i1 + 16)"
+    assert is_same_refusal(stick, other)
+    assert not is_same_refusal(stick, "RuntimeError: ContextNotCreated: the runtime context has not been created")
+    assert not is_same_refusal(stick, "Unsupported: no mechanism to resolve stick incompatibility")

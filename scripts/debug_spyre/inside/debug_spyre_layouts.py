@@ -43,6 +43,7 @@ def with_layout(values: torch.Tensor, told: dict[str, Any], device: str) -> torc
     """The allocation on the card, laid out as recorded; `values` are its first elements in order."""
     from torch_spyre._C import DataFormats, ElementArrangement, SpyreTensorLayout
 
+    torch.zeros(1).to(device)  # starts the runtime, which a transfer with a layout of its own does not
     base = torch.zeros(told["shape"], dtype=values.dtype)
     flat = values.reshape(-1)[: base.numel()]
     base.reshape(-1)[: flat.numel()] = flat

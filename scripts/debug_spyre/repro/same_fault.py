@@ -68,6 +68,12 @@ def stable_words(message: str) -> str:
     return best
 
 
+def is_same_refusal(one: str, other: str) -> bool:
+    """Two refusals say the same: equal stable words, or nearly."""
+    a, b = Fingerprint("error", words=stable_words(one)), Fingerprint("error", words=stable_words(other))
+    return agree(a, b)[0]
+
+
 def _runs(line: str) -> list[str]:
     """Stretches of the line exactly as they stand there, without a noisy word in them."""
     found, begin, end = [], None, 0

@@ -60,6 +60,8 @@ def script(
         head += _VLLM
     body: list[str] = []
     tensors = program.tensors()
+    if device == "spyre" and any(t.layout for t in tensors):
+        body.append('torch.zeros(1).to("spyre")  # starts the runtime')
     if any(t.fill in {"randn", "rand", "randint"} for t in tensors):
         body.append("torch.manual_seed(0)")
     if any(t.file for t in tensors):

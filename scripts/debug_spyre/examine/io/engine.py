@@ -6,8 +6,8 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Engine:
     wait: float | None = None  # for the card, as JobSpec has it
     deadline: float | None = None  # no call is asked after it
     record: RunRecord | None = None
+    is_same: Callable[[str], bool] = lambda _said: True  # a refusal in other words is another fault: no evidence
 
     def start(self) -> RunFolder:
         """Submit the job; an engine of an earlier call leaves its answers behind."""
@@ -167,7 +168,13 @@ class Engine:
                 Verdict(Answer.ILLEGAL) if f.get("out") is None else Verdict(Answer.SHAPE, tuple(f["out"]))
                 for f in found
             ]
-        return [verdict_of(f) for f in self.points(calls, isolated=isolated)]
+        return [self._judged(f) for f in self.points(calls, isolated=isolated)]
+
+    def _judged(self, found: dict[str, Any]) -> Verdict:
+        verdict = verdict_of(found)
+        if verdict.answer is Answer.REFUSED and not self.is_same(verdict.said or ""):
+            return replace(verdict, answer=Answer.UNCOMPARED)
+        return verdict
 
 
 def verdict_of(found: dict[str, Any]) -> Verdict:

@@ -50,7 +50,12 @@ class CallCause:
 
 
 def examine(
-    engine: Engine, recorded: Recorded, *, seed: int = 0, has_time: Callable[[str], bool] = lambda _: True
+    engine: Engine,
+    recorded: Recorded,
+    *,
+    seed: int = 0,
+    has_time: Callable[[str], bool] = lambda _: True,
+    same: Callable[[str, str], bool] = lambda one, other: one == other,
 ) -> CallCause:
     """The call alone, then its condition, then ways round it."""
     call = recorded.call
@@ -64,8 +69,15 @@ def examine(
     if answer.answer in {Answer.REFUSED, Answer.WRONG} and answer.answer is not bad:
         bad = cause.bad = answer.answer
         cause.manner = "refused" if bad is Answer.REFUSED else "wrong-values"
+    elif answer.answer in {Answer.ILLEGAL, Answer.UNCOMPARED}:
+        cause.open.append(f"the recorded call could not be made again: {answer.said}")
+        cause.said = None
+        return cause
     elif answer.answer is not bad:
         return _order(engine, cause, recorded.prelude) if recorded.prelude else _healthy(engine, cause, seed)
+    if bad is Answer.REFUSED and answer.said:
+        said = answer.said
+        engine.is_same = lambda other: same(said, other)
     random_data = plain(call)
     if engine.verdicts([random_data])[0].answer is not bad:
         cause.needs_values = True

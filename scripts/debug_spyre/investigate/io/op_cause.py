@@ -19,6 +19,7 @@ from debug_spyre.investigate.io.telling import conclude_seeds
 from debug_spyre.investigate.io.work import Work
 from debug_spyre.investigate.ledger import Ledger
 from debug_spyre.investigate.sentences import known_limits
+from debug_spyre.repro.same_fault import Fingerprint, is_same_refusal, stable_words
 from debug_spyre.runs.io.records import RunRecord
 
 MOST_SPLITS = 2
@@ -61,7 +62,7 @@ def op_cause(place: Place) -> list[Cause]:
     numbers = None
     try:
         scene.work.say(f"{name}: {draft.first.op} at {draft.first.site}: alone, then its condition")
-        seen = examine(engine, recorded, seed=place.split, has_time=scene.work.has_time)
+        seen = examine(engine, recorded, seed=place.split, has_time=scene.work.has_time, same=is_same_refusal)
         if seen.found and seen.found.condition:
             numbers, left = explains(engine, seen, seen.found.condition, draft.tests, scene.ledger)
     finally:
@@ -106,6 +107,12 @@ def _recorded(draft: Draft, ledger: Ledger, shadow: RunRecord) -> Recorded:
     return Recorded(dict(ledger.call(draft.first.number) or {}), str(draft.verdict))
 
 
+def _original(draft: Draft) -> Fingerprint:
+    """What a script has to show to be one of this cause."""
+    said = (draft.first.said if draft.first else None) or ""
+    return Fingerprint("error", words=stable_words(said)) if draft.verdict == "refused" else Fingerprint("difference")
+
+
 def _proved(place: Place, seen: CallCause, numbers: Any, runs: list[str], row: int) -> Cause:
     work, session, name, draft = place.scene.work, place.session, place.name, place.draft
     assert draft.first is not None
@@ -115,7 +122,7 @@ def _proved(place: Place, seen: CallCause, numbers: Any, runs: list[str], row: i
     repro = None
     if work.has_time(f"{name}: the proof") and not (seen.manner == "order" and not seen.before):
         work.say(f"{name}: proof")
-        repro = proving.prove(session, prover, smallest_wrong(seen), seen.before)
+        repro = proving.prove(session, prover, smallest_wrong(seen), seen.before, _original(draft))
     is_proved = bool(repro and repro["proved"] == f"{proving.TIMES}/{proving.TIMES}" and repro.get("control") is True)
     control = told["control"] if told else None
     claim = "cause" if is_proved and control == proving.PASSES else "located"

@@ -15,6 +15,7 @@ from debug_spyre.investigate.causes import CLEAN, DIED, STALE, Draft
 from debug_spyre.investigate.io import proving
 from debug_spyre.investigate.io.sessions import CauseSession, add_row, conclude
 from debug_spyre.investigate.io.telling import conclude_seeds
+from debug_spyre.repro.same_fault import Fingerprint
 from debug_spyre.runs.io.jobs import SCRIPTS
 from debug_spyre.session.io.workspace import load_session
 from debug_spyre.vocabulary.evidence import Outcome
@@ -59,7 +60,7 @@ def _died(session: CauseSession, name: str, draft: Draft, died: dict[str, Any], 
     sentence = f"{died['op']} at {died['site']} {'hangs' if hangs else 'ends the process'} ({died['died']})"
     row = add_row(session, f"{died['op']} at {died['site']} ends the process", "debug-spyre investigate")
     prover = proving.prover_of(session, row, 5.0)
-    repro = None if hangs else proving.prove(session, prover, [died["call"]], ())
+    repro = None if hangs else proving.prove(session, prover, [died["call"]], (), Fingerprint("crash"))
     proved = bool(repro and repro["proved"] == f"{proving.TIMES}/{proving.TIMES}" and repro.get("control") is True)
     runs = [*runs, *(repro["runs"] if repro else [])]
     conclude(session, row, "confirmed" if proved else "inconclusive", sentence, runs)

@@ -13,7 +13,7 @@ from debug_spyre.investigate.io.sessions import CauseSession
 from debug_spyre.repro.io.first_look import Shown
 from debug_spyre.repro.io.proof import Prover
 from debug_spyre.repro.io.repro_session import ReproSession
-from debug_spyre.repro.same_fault import agree, of_answer, of_failure
+from debug_spyre.repro.same_fault import Fingerprint, agree, of_answer, of_failure
 from debug_spyre.repro.script import Fault, script
 from debug_spyre.repro.writing import by_seed
 from debug_spyre.session.io.evidence_store import all_evidence
@@ -74,7 +74,7 @@ def _line(failure: Failure) -> str | None:
 
 
 def prove(
-    session: CauseSession, prover: Prover, calls: Sequence[JsonCall], before: Sequence[JsonCall]
+    session: CauseSession, prover: Prover, calls: Sequence[JsonCall], before: Sequence[JsonCall], original: Fingerprint
 ) -> dict[str, Any] | None:
     """The smallest of these calls that shows it as a script, in N fresh processes; None where no script does."""
 
@@ -82,7 +82,7 @@ def prove(
         search = ReproSession(prover, TIMES, shrink=False)
         try:
             earlier = tuple(call_from_json(plain_json(c)) for c in before)
-            shown = _first_that_shows(prover, [call_from_json(plain_json(c)) for c in calls], earlier)
+            shown = _first_that_shows(prover, [call_from_json(plain_json(c)) for c in calls], earlier, original)
             if shown is None:
                 return {
                     "path": None,
@@ -118,13 +118,15 @@ def _seeded(tensor: Tensor) -> Tensor:
     return by_seed(tensor) if tensor.layout is not None and tensor.fill == "file" else tensor
 
 
-def _first_that_shows(prover: Prover, calls: Sequence[Call], before: tuple[Call, ...]) -> Shown | None:
+def _first_that_shows(
+    prover: Prover, calls: Sequence[Call], before: tuple[Call, ...], original: Fingerprint
+) -> Shown | None:
     """The first call whose script shows the fault, and how it shows; each in a process of its own where others come before."""
     programs = [Program(call.map_tensors(_seeded), prelude=before) for call in calls]
     answers = prover.trials.evaluate([script(program, Fault()) for program in programs], isolated=bool(before))
     for program, answer in zip(programs, answers, strict=True):
         found = of_answer(answer)
-        if found is not None:
+        if found is not None and agree(original, found)[0]:
             exact = bool((answer.get("difference") or {}).get("exact"))
             program = replace(program, call=replace(program.call, exact=exact or program.call.exact))
             return Shown(program, found, isolated=bool(before))
