@@ -3,7 +3,7 @@
 import pytest
 from tests.gate.conftest import FIXED, Story
 
-from debug_spyre.gate.before_after import BeforeAfter
+from debug_spyre.gate.before_after import BeforeAfter, Tries
 from debug_spyre.gate.gate import Gate
 from debug_spyre.gate.validation import table
 from debug_spyre.session.events import ValidationRecorded
@@ -51,5 +51,5 @@ def test_the_answer_counts_the_field_and_not_the_words_of_a_note():
         {"nodeid": A, "pre": "failed", "post": "failed", "note": "it is not cleared", "cleared": False},
         {"nodeid": B, "pre": "failed", "post": "passed", "note": "cleared by the fix, says a person", "cleared": True},
     )
-    lines = _says(ValidationRecorded(rows=made), Gate(GateState.SHUT, (), ()), regressions=0)
+    lines = _says(ValidationRecorded(rows=made), Gate(GateState.SHUT, (), ()), Tries(1, 0, ""), regressions=0)
     assert lines[0] == "members: 1 of 2 cleared"
