@@ -1,5 +1,7 @@
 """run, triage and ladder on the real package."""
 
+import json
+
 FAILING = """
 import torch
 def test_slice():
@@ -29,8 +31,9 @@ def test_fallbacks_as_errors_run_and_name_the_op(bench):
     )
     told = bench.json("run", "--fallback-as-error", "test_it.py")
     assert told["exit"] == 1, told
-    assert [f["nodeid"] for f in told["evidence"]["failures"]] == ["test_it.py::test_falls_back"]
-    assert "aten.cumsum" in told["evidence"]["failures"][0]["message"]
+    said = json.dumps(told)
+    assert told["status"] == "failed" and "test_falls_back" in said and "aten.cumsum" in said
+    assert "test_does_not" not in said
 
 
 def test_clusters_have_the_headlines_of_the_packages_own_errors(bench):
