@@ -120,7 +120,14 @@ def strips(frame: Frame, cause: Cause, number: int) -> Picture | None:
     )  # fmt: skip
     width = max(420, widest * CELL)
     return Picture(
-        f"condition-{number}", width, len(tried) * ROW + 4, "Condition", frame.line(words, 900), tuple(shapes), caption
+        f"condition-{number}",
+        width,
+        len(tried) * ROW + 4,
+        "Condition",
+        frame.line(words, 900),
+        tuple(shapes),
+        caption,
+        wide=width > 420,
     )
 
 
