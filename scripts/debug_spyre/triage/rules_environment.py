@@ -70,13 +70,6 @@ ENVIRONMENT_RULES = (
         r"Failed to load the backend extension: (?P<key>\w+)",
     ),
     make_rule(
-        "python-too-old",
-        ENV,
-        "torch_spyre's fallbacks need Python 3.12 (warnings.warn with skip_file_prefixes): run the tests with Python 3.12 or later",
-        "TypeError: warn() got an unexpected keyword argument 'skip_file_prefixes'",
-        r"unexpected keyword argument '(?P<key>skip_file_prefixes)'|'(?P<name>skip_file_prefixes)' is an invalid keyword",
-    ),
-    make_rule(
         "network",
         ENV,
         "a download or a service was not reachable",
