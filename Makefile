@@ -8,7 +8,7 @@ SHELL   = /bin/bash
 .SHELLFLAGS = -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test test-long release-check real check bench fuzz stress draws client browser test-vllm clean setup types lint
+.PHONY: help demo test test-long release-check real check bench facts fuzz stress draws client browser test-vllm clean setup types lint
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ bench: $(READY) ## budgets of the design as benchmarks (ratios, medians)
 
 client: $(READY) ## the real client from npm: 60 spellings of our command in five modes, hooks, plugin
 	DEBUG_SPYRE_CLIENT_ALL=1 $(BIN)/python -m pytest tests/agent -m client $(PYTEST_FLAGS)
+
+facts: $(READY) ## dated facts against a tree at hand: make facts TREE=torch-spyre [PLUGIN=spyre-inference]
+	$(BIN)/python tests/surface/check_facts.py $(TREE) $(PLUGIN)
 
 fuzz: $(READY) ## the property tests for longer
 	DEBUG_SPYRE_FUZZ=20 $(BIN)/python -m pytest tests -k "property or fuzz" -q

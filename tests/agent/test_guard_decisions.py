@@ -343,7 +343,6 @@ def test_nothing_of_ours_is_allowed_beside_a_push(command, guard, world, place):
         "lock -- sleep 1",
         "limits --probe",
         "doctor --probe",
-        "op --exact aten.mm",
     ],
 )
 def test_a_card_verb_is_never_started_in_the_background(command, guard, world, place):

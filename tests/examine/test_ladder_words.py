@@ -26,6 +26,8 @@ def climbed(**showed):
         ({"caches_off": "passed"}, "stale compiled artefact"),
         ({"one_core": "passed"}, "division of work"),
         ({"logging": "passed"}, "timing"),
+        ({"no-pool-planning": "passed"}, "planner of the card's memory"),
+        ({"no-lx-planning": "passed"}, "planner of the cores' scratchpads"),
         ({"as_is": "passed"}, "does not fail as it is"),
         ({"as_is": "unknown"}, "not known"),
         ({"op_by_op": "passed", "eager": "unknown", "aot_eager": "passed"}, "not decided"),

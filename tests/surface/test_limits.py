@@ -95,7 +95,9 @@ def test_an_unknown_answer_is_shown_with_its_reason():
 
 # --- the probes themselves, on a card that has the limitation and on one that has not
 
-SWITCHED = [limit.probe for limit in LIMITS if limit.probe and limit.probe not in {"mask_value"}]
+PROBES = [limit.probe for limit in LIMITS if limit.probe and limit.probe not in {"mask_value"}]
+OF_THE_CARD = set(re.findall(r'Limit\("(\w+)"', (BACKEND / "torch_spyre/limits.py").read_text()))
+SWITCHED = [probe for probe in PROBES if probe in OF_THE_CARD]
 
 
 def ask(probe, limits, tmp_path):
@@ -115,7 +117,8 @@ def ask(probe, limits, tmp_path):
 
 def test_every_probe_tells_a_card_with_its_limitation_from_one_without(tmp_path):
     with_all = ask(SWITCHED, ",".join(SWITCHED), tmp_path)
-    without = ask(SWITCHED, "none", tmp_path)
+    assert len(SWITCHED) >= len(PROBES) - 4
+    without = ask(PROBES, "none", tmp_path)
     assert [a["probe"] for a in with_all] == SWITCHED, with_all
     assert [(a["probe"], a["answer"]) for a in without if a["answer"] != "lifted"] == [], without
     missed = [a for a in with_all if a["answer"] != "holds" and a["probe"] not in HIDDEN]

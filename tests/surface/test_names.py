@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debug_spyre.surface.names import OpName, from_path, from_schema_name, near, parse
+from debug_spyre.surface.names import OpName, from_path, from_schema_name, names_in, near, parse
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 
@@ -92,3 +92,40 @@ def test_near_names_come_nearest_first_and_across_namespaces():
     assert near(OpName("spyre", "gellu"), known)[:2] == ["aten.gelu", "spyre.gelu"]
     assert set(near(OpName("aten", "mn"), known)) >= {"aten.mm", "aten.mv"}
     assert near(OpName("aten", "qqqqqqqq"), known) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("torch.special.expit", "aten.special_expit"),
+        ("torch.nn.SiLU", "aten.silu"),
+        ("nn.LayerNorm", "aten.layer_norm"),
+        ("nn.Embedding", "aten.embedding"),
+        ("Tensor.__add__", "aten.add"),
+        ("Tensor.__radd__", "aten.add"),
+        ("Tensor.__getitem__", "aten.index.Tensor"),
+        ("operator.matmul", "aten.matmul"),
+        ("torch.linalg.vector_norm", "aten.linalg_vector_norm"),
+        ("torch.fft.rfft", "aten.fft_rfft"),
+        ("Tensor.float", "aten.to.dtype"),
+        ("x.half()", "aten.to.dtype"),
+        ("x.item", "aten.item"),
+        ("F.cross_entropy", "aten.cross_entropy_loss"),
+        ("sdpa", "aten.scaled_dot_product_attention"),
+        ("torch.add(x, y)", "aten.add"),
+        ("torch.ops.vllm.spyre_convert", "vllm.spyre_convert"),
+        ("Could not run 'aten::max' with arguments from the 'spyre' backend", "aten.max.default"),
+        ("Could not run 'aten::max.dim' with arguments from the 'spyre' backend", "aten.max.dim"),
+    ],
+)
+def test_pythons_names_and_errors_mean_the_op_behind(text, name):
+    assert str(parse(text)[0]) == name
+
+
+def test_a_logs_lines_name_their_ops():
+    log = (
+        "w.py:3: FallbackWarning: silu.default is falling back to cpu\n"
+        "E  NotImplementedError: Could not run 'aten::max' with arguments from the 'spyre' backend\n"
+        "  torch.ops.aten.mm.default(x)  /usr/lib/aten.py spyre::copy_from_d2d spyre::copy_from_d2d\n"
+    )
+    assert names_in(log) == {"silu.default": 1, "aten::max.default": 1, "aten.mm.default": 1, "spyre::copy_from_d2d": 1}

@@ -27,6 +27,8 @@ RUNGS = (
     Rung("aot_eager", "torch.compile with backend aot_eager", plugin=True),
     Rung("caches-off", "compile caches off", (("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1"),)),
     Rung("one-core", "SENCORES=1", (("SENCORES", "1"),)),
+    Rung("no-pool-planning", "the planner of the card's memory off", (("HBM_POOL_PLANNING", "0"),)),
+    Rung("no-lx-planning", "the planner of the cores' scratchpads off", (("LX_PLANNING", "0"),)),
     Rung(
         "logging", "the vendor's logging on, nothing else",
         (("TORCH_SENDNN_LOG", "INFO"), ("DT_DEEPRT_VERBOSE", "1"), ("DTLOG_LEVEL", "info")),
@@ -119,6 +121,11 @@ def _another(steps: Mapping[str, Step], others: list[str]) -> str:
 _SWITCHES = (
     ("caches-off", "with the compile caches off it passes: a stale compiled artefact"),
     ("one-core", "with SENCORES=1 it passes: the division of work among cores"),
+    (
+        "no-pool-planning",
+        "with HBM_POOL_PLANNING=0 it passes: the planner of the card's memory (buffers that share a place)",
+    ),
+    ("no-lx-planning", "with LX_PLANNING=0 it passes: the planner of the cores' scratchpads"),
     ("logging", "with logging on it passes: timing, or it is flaky"),
 )
 
@@ -130,5 +137,5 @@ def ladder_lines(steps: Mapping[str, Step]) -> list[str]:
         total = "?" if step.total is None else step.total
         count = "" if step.showed in {"passed", "unknown"} else f", {step.failed} of {total} tests"
         detail = f": {step.detail}" if step.detail else ""
-        lines.append(f"  {name:10s} {step.showed}{count} ({step.run}){detail}")
+        lines.append(f"  {name:16s} {step.showed}{count} ({step.run}){detail}")
     return lines

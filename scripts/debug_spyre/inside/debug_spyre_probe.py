@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 HOLDS, LIFTED, UNKNOWN = "holds", "lifted", "unknown"
+WRONG = "it runs, and the result is wrong"
 DEVICE = "spyre"
 PROBES: dict[str, Callable[[Any], tuple[str, str]]] = {}
 
@@ -37,7 +38,7 @@ def refused(torch: Any, run: Callable[[], Any], expected: Any = None) -> tuple[s
         return (HOLDS, text) if is_refusal(error) else (UNKNOWN, f"another failure: {text}")
     if expected is None or same(torch, result, expected):
         return LIFTED, "it works and the result is right"
-    return UNKNOWN, "it runs, and the result is wrong"
+    return UNKNOWN, WRONG
 
 
 def is_trouble(text: str) -> bool:
@@ -314,6 +315,43 @@ def mask_value(torch: Any) -> tuple[str, str]:
     x = torch.full((64,), -65504.0, dtype=torch.float16)
     back = x.to(DEVICE).cpu()
     return (LIFTED, "-65504 comes back") if torch.equal(back, x) else (HOLDS, f"-65504 comes back as {float(back[0])}")
+
+
+@probe
+def scalar_index_gather(torch: Any) -> tuple[str, str]:
+    """A row chosen by an index without dimensions."""
+    x, index = values(torch, 8, 64), torch.tensor(3, dtype=torch.int32)
+    return misread(
+        torch, lambda: torch.index_select(x.to(DEVICE), 0, index.to(DEVICE)), torch.index_select(x, 0, index)
+    )
+
+
+@probe
+def strided_offset_compiled(torch: Any) -> tuple[str, str]:
+    """A view with a stride and an offset as an input of a compiled function."""
+    x = values(torch, 8, 128)
+    double = torch.compile(lambda t: t + t, dynamic=False)
+    return misread(torch, lambda: double(x.to(DEVICE)[1::2, 64:]), x[1::2, 64:] * 2)
+
+
+@probe
+def to_dtype_alone(torch: Any) -> tuple[str, str]:
+    """A dtype change without a device."""
+    x = values(torch, 4, 64)
+    return misread(torch, lambda: x.to(DEVICE).to(torch.float32), x.to(torch.float32))
+
+
+@probe
+def unaligned_join(torch: Any) -> tuple[str, str]:
+    """Cat of pieces that are no stick wide."""
+    a, b = values(torch, 2, 40), values(torch, 2, 88)
+    return refused(torch, lambda: torch.cat([a.to(DEVICE), b.to(DEVICE)], dim=1), torch.cat([a, b], dim=1))
+
+
+def misread(torch: Any, run: Callable[[], Any], expected: Any) -> tuple[str, str]:
+    """Holds if the values are wrong or the card refuses, lifted if they are right."""
+    answer, why = refused(torch, run, expected)
+    return (HOLDS, why) if why == WRONG else (answer, why)
 
 
 @probe

@@ -39,6 +39,15 @@ ONE_KERNEL = {
 
 
 @dataclass(frozen=True, slots=True)
+class Leaf:
+    """An op that a composite or a decomposition ends in."""
+
+    op: str
+    verdict: str
+    works: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What happens in one mode."""
 
@@ -46,6 +55,9 @@ class Verdict:
     why: str
     site: Site | None = None
     own: bool = True  # by a registration of this very overload
+    works: bool | None = None  # None: nobody could tell
+    source: str = "text"  # or registry
+    leaves: tuple[Leaf, ...] = ()
 
 
 def eager_of(index: Index, packet: OpName, overload: str) -> Verdict:
@@ -104,6 +116,11 @@ def _is_kernel(site: Site) -> bool:
     if site.form is Form.CUSTOM_OP:
         return not site.detail.startswith(("for ", "schema", "C++ schema"))
     return site.form in {*KERNELS, Form.INPLACE_KERNEL} and not site.listed_only and not site.compiled_only
+
+
+def kernel_of(site: Site) -> Verdict:
+    """The verdict for a kernel on the device's own key."""
+    return _eager_by(site, ())
 
 
 def _eager_by(site: Site, rivals: Iterable[str]) -> Verdict:

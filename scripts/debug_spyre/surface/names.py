@@ -10,19 +10,23 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from debug_spyre.surface.python_names import op_behind
+
 ATEN = "aten"
 NAMESPACES = frozenset({ATEN, "prims", "spyre", "prim", "quantized", "vllm", "c10d", "_c10d_functional", "rngprims"})
 
+_COULD_NOT_RUN = re.compile(r"Could not run '(?P<op>[^']+)' with arguments from")
 _QUOTED_IN_TEXT = (
     re.compile(r"FallbackWarning:\s*(?P<op>.+?) is falling back to \w+", re.DOTALL),
     re.compile(r"^\s*(?P<op>.+?) is falling back to \w+", re.DOTALL),
-    re.compile(r"Could not run '(?P<op>[^']+)' with arguments from"),
+    _COULD_NOT_RUN,
     re.compile(r"OpOverload\(op='(?P<op>[^']+)', overload='(?P<overload>[^']+)'\)"),
     re.compile(r"OpOverloadPacket\(op='(?P<op>[^']+)'\)"),
 )
 _CONVERSION = re.compile(r"conversion from torch\.\w+ to torch\.\w+")
 _OPS_ROOT = re.compile(r"^(?:torch\.)?(?:_ops\.)?ops\.")
 _PYTHON_HOMES = ("torch.nn.functional.", "nn.functional.", "F.", "torch.Tensor.", "Tensor.", "torch.linalg.", "torch.")
+_CALL = re.compile(r"(?<=\w)\([^()]*\)$")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -75,14 +79,21 @@ def op_in(text: str) -> str:
         found = pattern.search(text)
         if found:
             groups = found.groupdict()
+            if pattern is _COULD_NOT_RUN and "." not in groups["op"]:
+                return groups["op"] + ".default"  # the dispatcher's way to write it
             return groups["op"] + (f".{groups['overload']}" if groups.get("overload") else "")
     return text
 
 
 def parse(text: str) -> tuple[OpName, bool] | None:
     """(name, whether its namespace was said) of an op in any spelling; None if it is no name at all."""
-    word = op_in(text).strip().strip("'\"`<>,;()").strip()
-    word = word.removesuffix(".*").rstrip(".")
+    word = op_in(text).strip().strip("'\"`<>,;").strip()
+    word = word if _CALL.search(word) else word.strip("()")
+    behind = op_behind(word)
+    if behind is not None:
+        found = _split(ATEN, behind)
+        return (found[0], False) if found else None
+    word = _CALL.sub("", word.removesuffix(".*").rstrip("."))
     word = word.removesuffix(":") if not word.endswith("::") else word
     if "::" in word:
         ns, _, rest = word.partition("::")
@@ -127,3 +138,18 @@ def name_in_words(text: str) -> str:
     """A text that is no name, short enough for a message."""
     line = " ".join(text.split())
     return line if len(line) <= 60 else line[:57] + "..."
+
+
+_NAMED = re.compile(
+    r"(?P<warning>[\w:.]+) is falling back to \w+|(?P<refused>Could not run '[^']+' with arguments from)"
+    r"|(?P<overload>OpOverload\(op='[^']+', overload='[^']+'\))|(?<![\w.:/])(?:torch\.ops\.)?(?P<plain>(?:aten|prims|spyre|vllm)(?:::|\.)[a-z_]\w*(?:\.[A-Za-z]\w*)?)"
+)
+
+
+def names_in(text: str) -> dict[str, int]:
+    """Every op that the lines of a log name, as written, with the number of lines."""
+    counts: dict[str, int] = {}
+    for line in text.splitlines():
+        for name in dict.fromkeys(op_in(f["plain"] or f.group(0)) for f in _NAMED.finditer(line)):
+            counts[name] = counts.get(name, 0) + 1
+    return counts

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from debug_spyre.surface.asked import Registry, full_name
 from debug_spyre.surface.compiled import compiled_of
 from debug_spyre.surface.eager import Verdict, eager_of
 from debug_spyre.surface.index import Index
 from debug_spyre.surface.names import OpName
 from debug_spyre.surface.sites import SITES, Form, Site
 
-EAGER_ORDER = ("kernel", "custom-op", "decomposition", "fallback", "none", "unknown")
-COMPILED_ORDER = ("lowering", "decomposition", "custom-op", "fallback", "upstream", "none", "unknown")
+EAGER_ORDER = ("kernel", "custom-op", "decomposition", "fallback", "composite", "none", "unknown")
+COMPILED_ORDER = ("lowering", "decomposition", "custom-op", "fallback", "upstream", "composite", "none", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +37,18 @@ class OpAnswer:
     missing_overload: bool = False
 
 
-def answer_on(index: Index, name: OpName) -> OpAnswer:
-    """The whole answer on an op or one overload of it."""
+def answer_on(index: Index, name: OpName, registry: Registry | None = None) -> OpAnswer:
+    """The whole answer on an op or one overload of it; of the registry where it was asked, else of the text."""
     packet = name.bare()
     traits = index.table.packet(packet.packet_name)
     own = [s for s in index.sites.get(packet.packet_name, ()) if s.form is not Form.INPLACE_KERNEL]
     every = [*own, *index.derived(packet)]
-    names = [o for o, t in (traits or {}).items() if t.exists]
+    names = registry.overloads(packet) if registry is not None else []
+    names = names or [o for o, t in (traits or {}).items() if t.exists]
     names += sorted({s.op.overload for s in every if s.op.overload} - set(names))
     if not names:
         names = ["default"]
-    overloads = {overload: judge(index, packet, overload) for overload in names}
+    overloads = {overload: judge(index, packet, overload, registry) for overload in names}
     missing = name.overload is not None and name.overload not in overloads
     if name.overload is not None and missing:
         gone = Verdict("none", f"{packet} has no overload {name.overload!r}; it has {', '.join(names[:8])}")
@@ -62,14 +64,20 @@ def answer_on(index: Index, name: OpName) -> OpAnswer:
         overloads=overloads,
         sites=tuple(s for s in every if s.form in SITES),
         related=tuple(s for s in every if s.form not in SITES),
-        known=bool(every) or traits is not None,
-        assumed=traits is None and any(s.op.overload is None for s in every) and not _is_custom(every),
+        known=bool(every) or traits is not None or (registry is not None and bool(registry.overloads(packet))),
+        assumed=registry is None
+        and traits is None
+        and any(s.op.overload is None for s in every)
+        and not _is_custom(every),
         missing_overload=missing,
     )
 
 
-def judge(index: Index, packet: OpName, overload: str) -> Both:
+def judge(index: Index, packet: OpName, overload: str, registry: Registry | None = None) -> Both:
     """Both modes of one overload."""
+    full = full_name(packet, overload)
+    if registry is not None and full in registry.rows:
+        return Both(registry.eager(index, full), registry.compiled(index, full))
     eager = eager_of(index, packet, overload)
     return Both(eager, compiled_of(index, packet, overload, eager))
 
@@ -80,11 +88,11 @@ def _is_custom(sites: list[Site]) -> bool:
 
 
 def _representative(overloads: dict[str, Both]) -> Both:
-    def rank(item: tuple[str, Both]) -> tuple[bool, int, int]:
+    def rank(item: tuple[str, Both]) -> tuple[bool, bool, bool, int, int]:
         name, both = item
         out = name == "out" or name.endswith("_out") or name.startswith("out_")
         eager, compiled = both.eager.verdict, both.compiled.verdict
         nothing = eager in {"none", "unknown"} and compiled in {"none", "unknown", "upstream"}
-        return (nothing, out, EAGER_ORDER.index(eager), COMPILED_ORDER.index(compiled))  # type: ignore[return-value]
+        return (out, nothing, name != "default", EAGER_ORDER.index(eager), COMPILED_ORDER.index(compiled))
 
     return min(overloads.items(), key=rank)[1]

@@ -33,7 +33,8 @@ def lines_of(answer: OpAnswer) -> list[str]:
 
 def _said(verdict: Verdict) -> str:
     own = verdict.why.startswith(verdict.verdict.replace("-", " "))
-    return verdict.why if own else f"{verdict.verdict}: {verdict.why}"
+    broken = "DOES NOT WORK: " if verdict.works is False and verdict.verdict != "none" else ""
+    return broken + (verdict.why if own else f"{verdict.verdict}: {verdict.why}")
 
 
 def _overloads(answer: OpAnswer) -> list[str]:
@@ -90,9 +91,16 @@ def _on_cpu(answer: OpAnswer) -> dict[str, list[str]]:
 
 
 def _both(both: Both) -> dict[str, Any]:
+    return {"eager": _mode(both.eager), "compiled": _mode(both.compiled)}
+
+
+def _mode(verdict: Verdict) -> dict[str, Any]:
     return {
-        "eager": {"verdict": both.eager.verdict, "why": both.eager.why},
-        "compiled": {"verdict": both.compiled.verdict, "why": both.compiled.why},
+        "verdict": verdict.verdict,
+        "why": verdict.why,
+        "works": verdict.works,
+        "source": verdict.source,
+        "leaves": [{"op": leaf.op, "verdict": leaf.verdict} for leaf in verdict.leaves],
     }
 
 

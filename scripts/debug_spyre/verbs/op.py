@@ -10,7 +10,9 @@ from typing import Any
 
 from debug_spyre.session.io.workspace import find_checkout, logs_folder
 from debug_spyre.surface.index import Index
-from debug_spyre.surface.io.package_files import Found, cache_folders, find_package, load_surface, read_table
+from debug_spyre.surface.io.asking import Asked, ask_registry
+from debug_spyre.surface.io.fallback_ops import fallen_ops, is_log
+from debug_spyre.surface.io.package_files import cache_folders, find_package, load_surface, read_table
 from debug_spyre.surface.names import OpName, name_in_words, near, parse
 from debug_spyre.surface.op_verdict import OpAnswer, answer_on
 from debug_spyre.surface.op_words import lines_of, op_json, unresolved_json, unresolved_lines
@@ -30,7 +32,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--from", dest="run", metavar="RUN", help="every op that a run's evidence names (r3, or a file)"
     )
     parser.add_argument("--package", metavar="DIR", help="a torch_spyre folder that is not the installed one")
-    parser.add_argument("--exact", action="store_true", help="ask torch and its dispatcher too (imports torch, slower)")
+    parser.add_argument("--text", action="store_true", help="read the source only: run nothing of the package")
     parser.add_argument("--session", metavar="STEM", help="the session that --from means (default: the current one)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -41,17 +43,22 @@ def _run(args: Namespace) -> int:
         raise UsageError("op needs a name, --all or --from RUN", next="debug-spyre op aten.mm")
     checkout = _checkout()
     found = find_package(checkout, args.package)
-    surface = load_surface(found, caches=cache_folders(logs_folder(checkout) if checkout else None))
+    caches = cache_folders(logs_folder(checkout) if checkout else None)
+    surface = load_surface(found, caches=caches)
     index = Index(surface, read_table())
+    asked = Asked(None, "the source was read, as --text says")
+    if not args.text:
+        asked = ask_registry(found, surface, checkout, caches=caches)
     names, unknown = _names(args.names, index)
     fell = _fallen(args, checkout, index, only=names)
     names += [name for name in fell if name not in names]
     if args.all:
         names += [name for name in index.packets() if name not in names]
-    answers = [answer_on(index, name) for name in names]
-    suggestions = {**unknown, **{str(a.name): near(a.name, _known(index)) for a in answers if not a.known}}
+    answers = [answer_on(index, name, asked.registry) for name in names]
+    known = [*_known(index), *(asked.registry.names() if asked.registry else ())]
+    suggestions = {**unknown, **{str(a.name): near(a.name, known) for a in answers if not a.known}}
     data: dict[str, Any] = {
-        "package": {"path": str(found.folder), "revision": _revision(found.folder, checkout)},
+        "package": {"path": str(found.folder), "revision": _revision(found.folder, checkout), "how": asked.how},
         "ops": [op_json(a) for a in answers],
         "unresolved": [unresolved_json(u) for u in surface.unresolved],
         "suggestions": suggestions,
@@ -60,8 +67,8 @@ def _run(args: Namespace) -> int:
     lines = _lines(answers, args, found.folder)
     if args.run:
         lines += _of_run(answers, fell, args.run, data)
-    if args.exact:
-        lines += _exact(answers, index, found, checkout, data)
+    if asked.registry is None or asked.registry.stub:
+        lines.append(f"({asked.how})")
     lines += [_no_such(name, alike) for name, alike in suggestions.items()]
     if args.all or any(a.summary.eager.verdict in {"none", "unknown"} for a in answers):
         lines += unresolved_lines(surface)
@@ -91,7 +98,6 @@ def _fallen(args: Namespace, checkout: Path | None, index: Index, *, only: list[
     """What fell back in the run, with the number of tests; of the packets named, if any were."""
     if not args.run:
         return {}
-    from debug_spyre.surface.io.fallback_ops import fallen_ops
 
     counts = fallen_ops(args.run, checkout, session=args.session)
     found: dict[OpName, int] = {}
@@ -107,21 +113,18 @@ def _fallen(args: Namespace, checkout: Path | None, index: Index, *, only: list[
 def _of_run(answers: list[OpAnswer], fell: dict[OpName, int], run: str, data: dict[str, Any]) -> list[str]:
     """What hit a fallback in the run, and what of it has a kernel all the same: that is the torch-spyre team's."""
     data["fell_back"] = {str(name): tests for name, tests in fell.items()}
-    escalate = [a.name for a in answers if a.name in fell and a.summary.eager.verdict == "kernel"]
+    escalate = (
+        [] if is_log(Path(run)) else [a.name for a in answers if a.name in fell and a.summary.eager.verdict == "kernel"]
+    )
     data["escalate"] = [str(name) for name in escalate]
+    if is_log(Path(run)):
+        data["named"] = data.pop("fell_back")
+        return [f"{run}: {name} is named in {n} line{'' if n == 1 else 's'}" for name, n in fell.items()] or [
+            f"{run}: no op is named"
+        ]
     lines = [f"{run}: {name} fell back in {tests} test{'' if tests == 1 else 's'}" for name, tests in fell.items()]
     lines += [f"{name}: registered with a kernel, but fell back: debug-spyre escalate" for name in escalate]
     return lines or [f"{run}: no fallback" + (" of these ops" if len(answers) else "")]
-
-
-def _exact(
-    answers: list[OpAnswer], index: Index, found: Found, checkout: Path | None, data: dict[str, Any]
-) -> list[str]:
-    from debug_spyre.surface.io.dispatcher import compare_with_dispatcher
-
-    exact = compare_with_dispatcher(answers, index, found, checkout)
-    data["exact"] = exact.to_json()
-    return exact.lines
 
 
 def _no_such(name: str, alike: list[str]) -> str:

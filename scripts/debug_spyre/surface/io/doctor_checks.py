@@ -1,6 +1,6 @@
-"""What `doctor` looks at: each check is one line, ok, warn or fail, with the remedy as a command. Nothing imports torch.
+"""What `doctor` looks at: each check is one line, ok, warn or fail, with the remedy as a command.
 
-A check that can't tell says so as a warning; none touches the card.
+The interpreter is asked what it would import; nothing imports torch. A check that cannot tell warns; none touches the card.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from debug_spyre.card.holders import CardState, devices, holders
 from debug_spyre.card.lock import is_held, lock_path, read_holder
 from debug_spyre.host.compile_cache import compile_cache
 from debug_spyre.host.files import make_folder
+from debug_spyre.host.interpreter import choose
 from debug_spyre.host.package_health import missing_compiled_part, too_old_python
 from debug_spyre.host.provenance import provenance
 from debug_spyre.session.io.workspace import logs_folder
+from debug_spyre.surface.io.asking_python import Python, ask_python
 from debug_spyre.vocabulary.errors import DebugSpyreError
 
 GIGA = 1024**3
@@ -60,17 +62,19 @@ class Patient:
 
     checkout: Path
     seen: dict[str, Any]
+    python: Python
 
     @property
     def package(self) -> Path | None:
         """The folder of the installed torch-spyre."""
         path = self.seen["torch_spyre"].get("path")
-        return Path(path) if path else None
+        places = self.python.places("torch_spyre")
+        return Path(path) if path else places[0] if places else None
 
 
 def examine(checkout: Path) -> tuple[list[Check], dict[str, Any]]:
     """Every check, in the order in which one would look, and the provenance behind them."""
-    patient = Patient(checkout, provenance(checkout))
+    patient = Patient(checkout, provenance(checkout), ask_python(choose(checkout).python, checkout))
     checks: list[Check] = []
     for look in CHECKS:
         try:
@@ -123,7 +127,15 @@ def _torch_spyre(patient: Patient) -> Iterator[Check]:
     revision = found["revision"][:12] if found["revision"] else "revision unknown"
     pin = (found["pin"] or "")[:12]
     where = found["path"] or ""
-    if found["state"] == "absent":
+    if found["state"] == "absent" and patient.python.has("torch_spyre") is not False:
+        known = patient.package or patient.python.trouble
+        yield Check(
+            "torch-spyre",
+            State.WARN,
+            f"the interpreter finds it, its record was not found: revision unknown ({known})",
+            "debug-spyre op aten.mm",
+        )
+    elif found["state"] == "absent":
         yield Check("torch-spyre", State.FAIL, "not installed in the target's environment", "uv sync")
     elif found["state"] == "pinned":
         yield Check("torch-spyre", State.OK, f"{revision}, as uv.lock pins it ({where})")
@@ -154,9 +166,20 @@ def _torch_spyre(patient: Patient) -> Iterator[Check]:
 
 
 def _libraries(patient: Patient) -> Iterator[Check]:
-    seen = patient.seen
-    text = f"torch {seen['torch'] or 'not found'}, vLLM {seen['vllm'] or 'not found'}, Python {seen['python'] or 'unknown'}"
-    yield Check("libraries", State.OK if seen["torch"] else State.FAIL, text, "" if seen["torch"] else "uv sync")
+    python = patient.python
+    if python.version is None:
+        yield Check(
+            "libraries",
+            State.WARN,
+            f"not known: {python.trouble}",
+            "DEBUG_SPYRE_PYTHON=PATH/TO/python debug-spyre doctor",
+        )
+    else:
+        version = ".".join(map(str, python.version))
+        torch, vllm = (python.said(n) if python.has(n) else patient.seen[n] or "not found" for n in ("torch", "vllm"))
+        text = f"torch {torch}, vLLM {vllm}, pytest {python.said('pytest')}, Python {version}"
+        missing = not python.has("torch") and not patient.seen["torch"]
+        yield Check("libraries", State.FAIL if missing else State.OK, text, "uv sync" if missing else "")
     if importlib.util.find_spec("jinja2") is None:
         yield Check(
             "jinja2",

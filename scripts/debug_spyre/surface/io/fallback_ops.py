@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from debug_spyre.session.io.workspace import find_session, logs_folder
+from debug_spyre.surface.names import names_in
 from debug_spyre.vocabulary.errors import BadInputError, UsageError
 from debug_spyre.vocabulary.evidence import Evidence, evidence_from_json
 
@@ -16,12 +17,25 @@ def fallen_ops(run: str, checkout: Path | None, *, session: str | None = None) -
     Raises:
         BadInputError: the evidence can't be read; UsageError: no such run.
     """
-    evidence = _evidence(_file_of(run, checkout, session))
+    file = _file_of(run, checkout, session)
+    if is_log(file):
+        return names_in(file.read_text(encoding="utf-8", errors="replace"))
+    evidence = _evidence(file)
     counts = {fallback.op: len(fallback.nodeids) for fallback in evidence.fallbacks}
     for test in evidence.tests:
         for op in test.fallbacks:
             counts.setdefault(op, 1)
     return counts
+
+
+def is_log(path: Path) -> bool:
+    """A text and no evidence.json."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(64).lstrip()
+    except OSError:
+        return False
+    return bool(head) and not head.startswith((b"{", b"["))
 
 
 def _file_of(run: str, checkout: Path | None, session: str | None) -> Path:

@@ -24,7 +24,7 @@ DATA = Path(__file__).parents[1] / "data"
 TABLE = DATA / "aten-2.13.0.tsv"
 SUFFIXES = (".py", ".cpp", ".cc")
 BIGGEST = 4_000_000
-FORMAT = 1  # of the cache
+FORMAT = 2  # of the cache
 _SKIPPED = {"__pycache__", ".git", "build", "tests", ".mypy_cache"}
 _GENERATED = ("codegen/inputs/Metadata.yaml", "codegen/inputs/spyre_torch_ops.cpp", "codegen/templates")
 
@@ -142,6 +142,11 @@ def _size(path: Path) -> int:
         return 0  # a broken or circular link: reading it will say so
 
 
+def build_key(found: Found) -> str:
+    """Changes with every file of the package, and with our own."""
+    return _key(found, dict(_paths(found)))
+
+
 def _key(found: Found, paths: dict[str, Path]) -> str:
     digest = hashlib.sha256(f"{FORMAT} {__version__} {found.folder} {found.is_installed}\n".encode())
     for name, path in paths.items():
@@ -150,16 +155,23 @@ def _key(found: Found, paths: dict[str, Path]) -> str:
             digest.update(f"{name} {seen.st_size} {seen.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
         except OSError:
             digest.update(f"{name} ?\n".encode("utf-8", "surrogateescape"))
-    for source in sorted((DATA.parent).glob("*.py")):  # a changed reader reads again
+    for source in sorted(
+        [*DATA.parent.glob("*.py"), *DATA.parent.parent.glob("inside/debug_spyre_[rs]*.py")]
+    ):  # a changed reader reads again
         digest.update(f"{source.name} {source.stat().st_mtime_ns}\n".encode())
     return digest.hexdigest()[:32]
 
 
 def _keep(caches: tuple[Path, ...], key: str, surface: Surface) -> None:
+    keep_text(caches, f"{key}.json", json.dumps(surface_to_json(surface)))
+
+
+def keep_text(caches: tuple[Path, ...], name: str, text: str) -> None:
+    """In the first cache folder that can be written; nowhere if none can."""
     for cache in caches:
         try:
             cache.mkdir(parents=True, exist_ok=True)
-            write_atomically(cache / f"{key}.json", json.dumps(surface_to_json(surface)), mode=0o600)
+            write_atomically(cache / name, text, mode=0o600)
             _prune(cache)
             return
         except (OSError, DebugSpyreError):
