@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from check_facts import ROOT, read_facts, stale
+from tests.surface.check_facts import ROOT, read_facts, stale
 
 FACTS = read_facts()
 

@@ -12,6 +12,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+_PARTS = re.compile(r"^ *from (?:torch_spyre|\.) import (_[a-z]\w*) *(?:#.*)?$", re.MULTILINE)
 _IMPORTED = re.compile(r"^(?:from|import) +(\w+)", re.MULTILINE)
 
 
@@ -78,7 +79,11 @@ def install(folder: Path, cpp: list[str]) -> list[Any]:
 
     package = folder.name
     sys.modules[f"{package}._C"] = Module(f"{package}._C")
-    for name in sorted(_imports(folder)):
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in folder.rglob("*.py")]
+    for part in sorted({name for text in texts for name in _PARTS.findall(text)}):
+        if not (folder / part).is_dir() and not (folder / f"{part}.py").is_file():
+            sys.modules[f"{package}.{part}"] = Module(f"{package}.{part}")
+    for name in sorted({name for text in texts for name in _IMPORTED.findall(text)} - {package, "__future__"}):
         if not exists(name):
             sys.modules[name] = re if name == "regex" else Module(name)
     kept = []
@@ -99,13 +104,6 @@ def exists(name: str) -> bool:
         return name in sys.modules or importlib.util.find_spec(name) is not None
     except (ImportError, AttributeError, ValueError):
         return False
-
-
-def _imports(folder: Path) -> set[str]:
-    found: set[str] = set()
-    for path in folder.rglob("*.py"):
-        found.update(_IMPORTED.findall(path.read_text(encoding="utf-8", errors="replace")))
-    return found - {folder.name, "__future__"}
 
 
 def _never(*_args: Any, **_named: Any) -> None:
