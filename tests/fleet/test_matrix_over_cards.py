@@ -38,6 +38,8 @@ def test_every_test_runs_once_and_the_result_is_in_the_order_of_collection(host)
     assert outcomes(host) == {n: "failed" if n == "test_c.py::test_1" else "passed" for n in expected(names, 3)}
     ran = host.traced()
     assert {tuple(cards) for _, cards, _ in ran} <= {(0,), (1,), (2,)} and len({pid for pid, *_ in ran}) >= 3
+    (end,) = host.events("run_finished")
+    assert end["valid"] and end["status"] == "failed", end
     data = series_of(host)["data"]
     assert sorted(f for s in data["sequences"] for f in s["files"]) == names
     assert data["out"] == {} and "the code, not the card" in " ".join(series_of(host)["lines"])
@@ -105,19 +107,40 @@ def test_a_card_that_another_holds_is_left_out_and_named(host):
     assert {tuple(cards) for _, cards, _ in host.traced()} == {(1,), (2,)}
 
 
-def test_the_sequences_of_the_cards_are_repeated_in_the_same_session(host):
-    for letter in "abcdef":
-        host.write(f"test_{letter}.py", plain_file(2, 0.05))
-    done = host.json("run", "--cards", "3", ".")
-    first = series_of(host)["data"]["sequences"]
-    folder = host.folders()[0]
-    again = host.json("run", "--cards", "3", ".", "--session", folder.name) if folder.parent.name != "triage" else None
-    if again is None:
-        pytest.skip("a run without a session has a folder of its own")
-    second = json.loads((folder / "runs" / again["run"] / "series.json").read_text())["data"]["sequences"]
-    assert [s["files"] for s in second] == [s["files"] for s in first] and done["scope"]["digest"] == again["scope"][
-        "digest"
-    ]
+def test_validate_repeats_the_sequences_of_the_cards_also_on_fewer(host):
+    """State crosses from file to file: after the fix each sequence runs as it did before it."""
+    names = [f"test_{letter}.py" for letter in "abcd"]
+    for name in names:
+        host.write(name, plain_file(2, 0.05))
+    host.write("test_c.py", "import code_under_test\ndef test_0(card):\n    assert code_under_test.VALUE == 2\n")
+    host.write("code_under_test.py", "VALUE = 1\n")
+    subprocess.run(["git", "-C", str(host.checkout), "add", "."], check=True)
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "-C", str(host.checkout), *who, "commit", "-qm", "x"], check=True)
+    host.call("triage", "--cards", "3", *names)
+    before = series_of(host)["data"]["sequences"]
+    opened = host.call("open", "it", "--cluster", "c1")
+    assert opened.returncode == 0, opened.stdout + opened.stderr
+    assert host.call("run", "--members", "--as", "baseline").returncode == 1
+    host.write("code_under_test.py", "VALUE = 2\n")
+    done = host.call("validate", env={"SPYRE_DEVICES": "0,1"}, timeout=200)
+    folder = next(p for p in host.folders() if p.parent.name != "triage")
+    made = [json.loads(p.read_text())["data"]["sequences"] for p in sorted(folder.rglob("series.json"))]
+    assert len(made) == 2, (
+        done.stdout
+        + done.stderr
+        + opened.stdout
+        + json.dumps(
+            [
+                (e["kind"], e.get("name"), e.get("status"), e.get("valid"), e.get("members_only"), e.get("warnings"))
+                for e in host.events()
+                if e["kind"].startswith("run_")
+            ]
+        )
+    )
+    assert (
+        sorted(s["files"] for s in made[0]) == sorted(s["files"] for s in made[1]) == sorted(s["files"] for s in before)
+    )
 
 
 @pytest.mark.parametrize("victim", ["caller", "supervisor", "driver", "process"])

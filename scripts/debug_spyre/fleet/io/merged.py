@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import time
@@ -13,7 +14,7 @@ from typing import Any
 from debug_spyre.fleet.board import Unit
 from debug_spyre.fleet.io.lane import LaneProcess
 from debug_spyre.fleet.verdicts import Attempt, Manner, counts
-from debug_spyre.host.files import PRIVATE, write_atomically
+from debug_spyre.host.files import PRIVATE
 
 
 def write(
@@ -26,7 +27,7 @@ def write(
     blamed: Collection[str],
     status: int,
 ) -> None:
-    """Replace the live file by the merged one."""
+    """Write the results file, once and at the end: what stands in it is never written over."""
     source = {
         file: lanes[counts(tried, blamed).lane]
         for name, tried in attempts.items()
@@ -39,7 +40,9 @@ def write(
         if file in source:
             lines += source[file].lines.get(file, ())
     lines.append(json.dumps({"e": "session_finish", "exit": status, "at": time.time()}))
-    write_atomically(where, "\n".join(lines) + "\n", mode=PRIVATE)
+    descriptor = os.open(where, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
+        stream.write("\n".join(lines) + "\n")
 
 
 def status_of(

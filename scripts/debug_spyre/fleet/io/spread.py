@@ -23,7 +23,7 @@ from debug_spyre.fleet.verdicts import Attempt, Manner, Verdict, judge, words_of
 from debug_spyre.host.files import PRIVATE, make_folder, write_atomically
 from debug_spyre.host.processes import RUN_FOLDER
 from debug_spyre.runs.io.finish_run import quiet_seconds, tensor_budget
-from debug_spyre.runs.io.run_folder import RunFolder
+from debug_spyre.runs.io.run_folder import LIVE, RunFolder
 from debug_spyre.runs.progress import clock
 
 POLL_SECONDS = 0.02
@@ -58,8 +58,8 @@ class Spread:
         self.notes: list[str] = []
         self.finished: dict[int, LaneProcess] = {}
         self.began = time.monotonic()
-        self.live = run.results.open("a", encoding="utf-8", errors="replace")
         make_folder(run.path / LANES)
+        self.live = (run.path / LIVE).open("a", encoding="utf-8", errors="replace")
         self.budget = tensor_budget(run.owner)
 
     def run(self) -> None:

@@ -12,6 +12,7 @@ from debug_spyre.card.cards import Card, card_environment, choose_cards
 from debug_spyre.card.lock import is_held, lock_path, read_holder
 from debug_spyre.runs import pytest_words
 from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec
+from debug_spyre.runs.io.run_folder import RUNS
 from debug_spyre.runs.io.series import SERIES_CARDS
 from debug_spyre.vocabulary.errors import UsageError
 
@@ -42,6 +43,25 @@ def over_cards(spec: JobSpec, text: str | None, *, series: bool = False) -> JobS
             f"{refused[0]} stops or orders one process, and --cards {text} means {len(cards)} processes",
             next="take it out, or run on one card: --cards 1",
         )
+    return _driven(spec, devices)
+
+
+def over_cards_as_before(spec: JobSpec, before: str) -> JobSpec:
+    """The job in the sequences that an earlier run of its folder had on its cards; unchanged where that had one process.
+
+    On fewer cards the sequences follow one another, each still in a process of its own.
+    """
+    try:
+        text = (spec.folder / RUNS / before / "series.json").read_text(encoding="utf-8")
+        count = len(json.loads(text)["data"]["sequences"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return spec
+    cards, notes = free_ones(choose_cards("all"))
+    devices = [card.device for card in cards[:count]]
+    return _driven(replace(spec, cards=",".join(devices), notes=(*spec.notes, *notes)), devices)
+
+
+def _driven(spec: JobSpec, devices: list[str]) -> JobSpec:
     options = {"cards": devices, "stall": spec.stall}
     driver = (sys.executable, "-P", "-c", _BOOT, str(SCRIPTS), json.dumps(options), "--")
     return replace(spec, argv=(*driver, *spec.argv), stall=None)

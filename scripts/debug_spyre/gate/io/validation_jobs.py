@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from debug_spyre.fleet.io.with_cards import over_cards_as_before
 from debug_spyre.gate.before_after import BeforeAfter, Measure
 from debug_spyre.gate.validation import Present, Step
 from debug_spyre.host.fingerprint import backend_fingerprint
@@ -65,7 +66,7 @@ def job_for(step: Step, m: BeforeAfter, folder: Folder, limits: Limits) -> JobSp
         checkout, words, name=step.name, env=env, plugins=("debug_spyre_work",) if step.name in _COUNTS else (),
         known=_known(m), interpreter=interpreter, verb="validate",
     )  # fmt: skip
-    return JobSpec(
+    spec = JobSpec(
         folder=folder.path,
         checkout=checkout,
         verb="validate",
@@ -79,6 +80,8 @@ def job_for(step: Step, m: BeforeAfter, folder: Folder, limits: Limits) -> JobSp
         wait=limits.wait,
         python=str(interpreter.python),
     )
+    spread = next((run for run in reversed(m.session.runs.values()) if run.name == FULL_MATRIX), None)
+    return over_cards_as_before(spec, spread.id) if spread and step.name == POST_FIX_MATRIX else spec
 
 
 def count_before(folder: Folder, session: Session) -> None:

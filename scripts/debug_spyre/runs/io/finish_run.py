@@ -80,7 +80,7 @@ def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
     with kept_going("the evidence could not be read", notes):
         from debug_spyre.triage.io.logs_reader import read_run
 
-        results = run.results if run.results.exists() else None
+        results = run.results_there
         evidence = read_run(results, output, checkout=job.checkout, reports=reports)
     if evidence is None:
         return None

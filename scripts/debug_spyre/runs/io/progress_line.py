@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from debug_spyre.runs.io import run_folder as rf
-from debug_spyre.runs.io.run_folder import RunFolder
+from debug_spyre.runs.io.run_folder import LIVE, RunFolder
 from debug_spyre.runs.progress import Progress, clock, step
 
 REWRITE_SECONDS = 0.5
@@ -28,6 +28,7 @@ class ResultsReader:
         self.size = 0
         self._rest = b""
         self._digest = hashlib.sha256()
+        self._live_size = 0
 
     def is_kept(self) -> bool:
         """What was read so far still stands in the file: it was only added to."""
@@ -41,7 +42,7 @@ class ResultsReader:
 
     def look(self) -> bool:
         """Take in new lines; True where there was something new."""
-        news = self._look_at_series()
+        news = self._look_at_series() or self._look_at_lanes()
         try:
             with self.path.open("rb") as stream:
                 stream.seek(self.size)
@@ -53,9 +54,23 @@ class ResultsReader:
         self.size += len(data)
         self._digest.update(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
+        for line in lines if not self._live_size else ():
             self.progress = step(self.progress, line.decode("utf-8", "replace"))
         return True
+
+    def _look_at_lanes(self) -> bool:
+        """Over several cards: what all processes said so far, as it came; the results are merged from it at the end."""
+        try:
+            with (self.path.parent / LIVE).open("rb") as stream:
+                stream.seek(self._live_size)
+                data = stream.read()
+        except OSError:
+            return False
+        whole = data[: data.rfind(b"\n") + 1]
+        self._live_size += len(whole)
+        for line in whole.splitlines():
+            self.progress = step(self.progress, line.decode("utf-8", "replace"))
+        return bool(whole)
 
     def _look_at_series(self) -> bool:
         """Each process of a series has a folder of its own below `parts`."""

@@ -23,6 +23,7 @@ from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 from debug_spyre.vocabulary.words import VERBOSE
 
 RUNS = "runs"
+LIVE = "lanes/live.jsonl"  # of a run over several cards: what its processes say, as it comes
 WAITING, RUNNING, READING, FINISHED, REFUSED = "waiting", "running", "reading", "finished", "refused"
 
 
@@ -107,6 +108,15 @@ class RunFolder:
     def results(self) -> Path:
         """What the recorder writes."""
         return self.path / "results.jsonl"
+
+    @property
+    def results_there(self) -> Path | None:
+        """The results; of a driver that was killed before it merged them, what its processes had said."""
+        for path in (self.results, self.path / LIVE):
+            with suppress(OSError):
+                if path.stat().st_size:
+                    return path
+        return self.results if self.results.exists() else None
 
     @property
     def evidence(self) -> Path:
