@@ -1,6 +1,7 @@
 """The verbs of the loop on real folders: what they record, refuse and print."""
 
 import fcntl
+import json
 import os
 import random
 import signal
@@ -432,3 +433,23 @@ def test_start_run_and_conclude_in_one_call_with_the_meaning_said_beforehand(ds)
     ds("run", "--hypothesis", "1", *told, "tests/test_a.py::test_b")
     (row,) = ds.json("hypothesis", "list")["hypotheses"]
     assert (row["status"], row["outcome"], row["runs"]) == ("ruled-out", "it passes alone", ["r2"])
+
+
+def test_finish_without_a_change_and_without_a_proved_cause_says_what_is_missing_and_keeps_the_texts(ds):
+    ds("open", "x", "--members", "tests/test_a.py::test_b")
+    done = ds("finish", "--wasted", "row 3", status=1)
+    assert "nothing was changed" in done.stdout and done.stdout.rstrip().splitlines()[-1].startswith("next: ")
+    folder = next(iter((ds.cwd / ".claude/skills/debug-spyre/logs").glob("debug-*-x")))
+    assert json.loads((folder / "finish.json").read_text()) == {"wasted": "row 3"}
+    data = json.loads(ds("finish", "--json", status=1).stdout)
+    assert (data["stopped_at"], data["status"], data["steps"]) == ("validate", "investigating", [])
+
+
+def test_the_texts_that_are_missing_are_asked_for_by_name():
+    from pathlib import Path
+
+    from debug_spyre.session.io.workspace import Folder
+    from debug_spyre.verbs.finishing import _missing_texts
+
+    said = _missing_texts(Folder(Path("debug-x")), {"wasted": "row 3", "cause": None})
+    assert said == "debug-spyre finish --session debug-x --cause TEXT --signal TEXT"

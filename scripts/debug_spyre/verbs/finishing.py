@@ -76,7 +76,8 @@ def _finish(args: Namespace) -> int:
             }
         )
         if done.returncode != 0:
-            return _stop(args, folder, steps, _Stop(step, told["text"], told["next"], done.returncode))
+            following = _missing_texts(folder, texts) if told["text"].startswith("retrospective") else told["next"]
+            return _stop(args, folder, steps, _Stop(step, told["text"], following, done.returncode))
     return _end(args, folder, steps)
 
 
@@ -91,6 +92,12 @@ def _texts(args: Namespace, folder: Folder) -> dict[str, str | None]:
     kept |= {name: getattr(args, name) for name in TEXTS if (getattr(args, name) or "").strip()}
     write_atomically(path, json.dumps(kept, ensure_ascii=False), mode=PRIVATE)
     return kept
+
+
+def _missing_texts(folder: Folder, texts: Mapping[str, str | None]) -> str:
+    """The same call with the texts that nobody gave yet."""
+    missing = [f"--{name} TEXT" for name in ("cause", "wasted", "signal") if not texts.get(name)]
+    return f"debug-spyre finish --session {folder.stem} {' '.join(missing)}"
 
 
 def _causes(folder: Folder) -> list[Mapping[str, Any]]:
