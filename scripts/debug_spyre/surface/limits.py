@@ -151,4 +151,5 @@ def _contradicts(limit: Limit, probed: Probed) -> bool:
 def _short_state(limit: Limit) -> str:
     if limit.state is Reading.HOLDS:
         return f"holds, since {limit.since}"
-    return f"{'lifted' if limit.state is Reading.LIFTED else 'partly lifted'}: {limit.lifted}"
+    when = re.match(r"[\d-]{4,10}", limit.lifted or "")
+    return ("lifted" if limit.state is Reading.LIFTED else "partly lifted") + (f" {when[0]}" if when else "")

@@ -28,7 +28,7 @@ from debug_spyre.surface.limits import Answer, Limit, Probed, read_limits
 from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError
 
 DATA = Path(__file__).parents[1] / "data/limits.toml"
-SCRIPT = Path(__file__).parents[1] / "inside/debug_spyre_probe.py"
+SCRIPT = Path(__file__).parents[2] / "inside/debug_spyre_probe.py"
 SECONDS = 300.0
 WAIT_SECONDS = 60.0
 KEPT = "limits.json"
