@@ -32,15 +32,20 @@ WIDTH = 110
 
 def _close_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("status", choices=(Status.RESOLVED.value, Status.BLOCKED.value))
-    parser.add_argument("--cause", metavar="TEXT", help="retrospective: what the cause was")
-    parser.add_argument("--wasted", metavar="TEXT", help="retrospective: which effort was wasted")
-    parser.add_argument("--signal", metavar="TEXT", help="retrospective: which signal pointed to the cause")
+    parser.add_argument("--cause", metavar="TEXT", help="for the retrospective: what the cause was")
+    parser.add_argument("--wasted", metavar="TEXT", help="for the retrospective: which effort was wasted")
+    parser.add_argument("--signal", metavar="TEXT", help="for the retrospective: which signal pointed to the cause")
     parser.add_argument(
-        "--next", dest="next_action", metavar="TEXT", help="blocked: what a person must decide, or what to try next"
+        "--next",
+        dest="next_action",
+        metavar="TEXT",
+        help="only for blocked: what a person must decide, or what to try next",
     )
     parser.add_argument("--patch-approved", metavar="REASON", help="a person approves that the patch stays in the tree")
     parser.add_argument(
-        "--workaround", action="store_true", help="the fix is a work-around; the bug in torch-spyre is still escalated"
+        "--workaround",
+        action="store_true",
+        help="the fix is a work-around; the bug in torch-spyre must be escalated as well",
     )
     parser.add_argument(
         "--override",
@@ -228,7 +233,7 @@ VERBS = {
     "close": Verb(
         _close_arguments,
         _close,
-        "debug-spyre close resolved --cause 'the sum covers half the row' --wasted 'rows 3 to 5' --signal 'period 64'",
+        "debug-spyre close resolved --cause 'the sum covers half the row' --wasted 'hypotheses 3 to 5' --signal 'period 64'",
     ),
     "reopen": Verb(_reopen_arguments, _reopen, "debug-spyre reopen 'fails again after the update of torch-spyre'"),
 }

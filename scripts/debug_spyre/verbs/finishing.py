@@ -34,13 +34,20 @@ _BOOT = (
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--cause", metavar="TEXT", help="retrospective: what the cause was (default: the proved sentence)"
+        "--cause", metavar="TEXT", help="for the retrospective: what the cause was (default: the proved sentence)"
     )
-    parser.add_argument("--wasted", metavar="TEXT", help="retrospective: which effort was wasted")
-    parser.add_argument("--signal", metavar="TEXT", help="retrospective: which signal pointed to the cause")
-    parser.add_argument("--next", dest="next_action", metavar="TEXT", help="blocked: what a person must decide")
+    parser.add_argument("--wasted", metavar="TEXT", help="for the retrospective: which effort was wasted")
+    parser.add_argument("--signal", metavar="TEXT", help="for the retrospective: which signal pointed to the cause")
+    parser.add_argument(
+        "--next", dest="next_action", metavar="TEXT", help="only for blocked: what a person must decide"
+    )
     parser.add_argument("--patch-approved", metavar="REASON", help="a person approves that the patch stays in the tree")
-    parser.add_argument("--foreground", type=float, metavar="S", help="follow runs for S seconds, then answer 79")
+    parser.add_argument(
+        "--foreground",
+        type=float,
+        metavar="S",
+        help="follow runs for S seconds, then return with status 79 while they go on",
+    )
     add_session_argument(parser)
 
 
@@ -204,6 +211,8 @@ def _waiting(folder: Folder) -> str | None:
 
 VERBS = {
     "finish": Verb(
-        _arguments, _finish, "debug-spyre finish --wasted 'rows 3 to 5' --signal 'every failing width is above 128'"
+        _arguments,
+        _finish,
+        "debug-spyre finish --wasted 'hypotheses 3 to 5' --signal 'every failing width is above 128'",
     )
 }

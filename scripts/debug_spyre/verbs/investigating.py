@@ -37,18 +37,25 @@ MOST_CAUSES = 6
 def _arguments(parser: ArgumentParser) -> None:
     parser.usage = "debug-spyre investigate [PYTEST-ARGS] | --last | --resume | --show"
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--last", action="store_true", help="the selection of the newest triage")
+    which.add_argument("--last", action="store_true", help="investigate the tests of the newest triage")
     which.add_argument(
-        "--resume", action="store_true", help="go on with the newest investigation: follow it, or its next steps"
+        "--resume",
+        action="store_true",
+        help="if the newest investigation still runs, follow it; else continue with its next steps",
     )
-    which.add_argument("--show", action="store_true", help="the newest dossier once more; runs nothing")
+    which.add_argument("--show", action="store_true", help="print the newest dossier again; run nothing")
     parser.add_argument(
-        "--minutes", type=float, default=15.0, metavar="M", help="begin no step after M minutes (default 15)"
+        "--minutes", type=float, default=15.0, metavar="M", help="start no new step after M minutes (default 15)"
     )
-    parser.add_argument("--foreground", type=float, metavar="S", help="follow it for S seconds, then answer 79")
+    parser.add_argument(
+        "--foreground",
+        type=float,
+        metavar="S",
+        help="follow the run for S seconds, then return with status 79 while it goes on",
+    )
     waiting = parser.add_mutually_exclusive_group()
     waiting.add_argument("--wait", type=float, metavar="S", help="wait up to S seconds for the card")
-    waiting.add_argument("--no-wait", action="store_true", help="answer 75 at once where the card is busy")
+    waiting.add_argument("--no-wait", action="store_true", help="return with status 75 at once if the card is busy")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

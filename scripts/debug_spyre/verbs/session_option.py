@@ -18,7 +18,9 @@ DRAWN_AT_ONCE = 100_000  # bytes of the journal: about 80 experiments, which tak
 def add_session_argument(parser: ArgumentParser) -> None:
     """--session STEM and --json, as every verb on a session has them."""
     parser.add_argument(
-        "--session", metavar="STEM", help="stem of the session, or a part of it (default: the current one)"
+        "--session",
+        metavar="STEM",
+        help="name of the session as status prints it, or a part of it (default: the current one)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

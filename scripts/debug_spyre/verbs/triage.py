@@ -29,7 +29,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.usage = "debug-spyre triage [PYTEST-ARGS] | triage --from FILE... | triage --last"
     parser.add_argument("--from", dest="logs", nargs="+", metavar="FILE", help="read these logs; needs no card")
     parser.add_argument(
-        "--last", action="store_true", help="the matrix that was run last: follow it, then its clusters"
+        "--last", action="store_true", help="wait for the last run if it still runs, then print its clusters"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a CI step summary")

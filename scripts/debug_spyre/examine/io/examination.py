@@ -105,7 +105,9 @@ class Examination:
 def add_examining(parser: ArgumentParser) -> None:
     """The options that all three have."""
     parser.add_argument(
-        "--session", metavar="STEM", help="stem of the session, or a part of it (default: the current one)"
+        "--session",
+        metavar="STEM",
+        help="name of the session as status prints it, or a part of it (default: the current one)",
     )
     parser.add_argument(
         "--hypothesis", type=int, metavar="N", help="the hypothesis that this tests (default: the one in progress)"
