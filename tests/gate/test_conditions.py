@@ -242,7 +242,8 @@ def test_the_gate_names_the_difference_and_shuts():
     assert judged(one, one).state is GateState.OPEN
     shut = judged(one, Conditions())
     assert shut.state is GateState.SHUT
-    assert shut.conditions[0].code == "same-conditions"
+    assert [c.code for c in shut.conditions[:2]] == ["evidence-whole", "same-conditions"]  # before any outcome
+    assert shut.reasons[0].code == "same-conditions"
     assert "variable A: '1' -> not set" in shut.reasons[0].text
     assert judged(None, one).state is GateState.UNKNOWN
 

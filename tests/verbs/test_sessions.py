@@ -282,14 +282,14 @@ def test_an_opening_that_fails_leaves_nothing(ds, checkout, tmp_path):
     head = "=========================== short test summary info ============================\n"
     log.write_text(head + "FAILED tests/test_a.py::test_b - RuntimeError: x\n===== 1 failed in 0.10s =====\n")
     code = (
-        "import sys; from debug_spyre.session.io import journal\n"
+        "import os, sys, types; from debug_spyre.session.io import journal\n"
         "def full(*a): raise OSError(28, 'No space left on device')\n"
-        "journal.os.write = full\n"
+        "journal.os = types.SimpleNamespace(**vars(os) | {'write': full})\n"  # only the journal's disk is full
         "from debug_spyre.cli import main; sys.exit(main(['open', 'x', '--cluster', 'c1', '--from', sys.argv[1]]))"
     )
     env = {**ds.env, "PYTHONPATH": str(Path(__file__).parents[2] / "scripts")}
     done = subprocess.run([sys.executable, "-c", code, str(log)], cwd=checkout, env=env, capture_output=True, text=True)
-    assert done.returncode == 69 and "No space left" in done.stderr
+    assert done.returncode == 69 and "No space left" in done.stderr, done.stderr
     assert not list((checkout / ".claude/skills/debug-spyre/logs").glob("debug-*"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,7 @@ def _arguments(parser: ArgumentParser) -> None:
     excerpt.add_argument("--lines", metavar="A-B", help="quote these lines of the run's output")
     excerpt.add_argument("--excerpt", metavar="TEXT", help="quote this text")
     drop = actions.add_parser("drop", help="drop a hypothesis without testing it, with the reason")
-    drop.add_argument("numbers", nargs="+", type=int, metavar="N", help="the hypotheses to drop")
-    drop.add_argument("reason", nargs="?", default="", help="why they are not tested")
+    drop.add_argument("words", nargs="+", metavar="N", help="the hypotheses to drop, then why they are not tested")
     drop.add_argument("--reason", dest="because", default="", metavar="TEXT", help="the same as an option")
     listed = actions.add_parser("list", help="list the hypotheses in the order in which to test them")
     for action in (add, seed, start, conclude, drop, listed):
@@ -165,19 +165,23 @@ def _conclude(args: Namespace) -> int:
 
 
 def _drop(args: Namespace) -> int:
-    reason = (args.because or args.reason).strip()
-    if not reason:
-        raise UsageError("a row is dropped with a reason", next=f"debug-spyre hypothesis drop {args.numbers[0]} REASON")
+    numbers = [int(word) for word in takewhile(str.isdecimal, args.words)]
+    reason = (args.because or " ".join(args.words[len(numbers) :])).strip()
+    if not numbers or not reason:
+        first = numbers[0] if numbers else "N"
+        raise UsageError(
+            "a row is dropped by its number, with a reason", next=f"debug-spyre hypothesis drop {first} REASON"
+        )
 
     def off(session: Session) -> list[ev.Event]:
         queue_rules.check_open(session)
-        rows = [queue_rules.row_of(session, number) for number in args.numbers]
+        rows = [queue_rules.row_of(session, number) for number in numbers]
         done = next((row for row in rows if row.is_concluded), None)
         if done is not None:
             raise RefusedError(f"row {done.number} is {done.status} already", next="debug-spyre hypothesis list")
         return [ev.HypothesisDropped(number=row.number, reason=reason) for row in rows]
 
-    dropped = " and ".join(f"row {number}" for number in args.numbers)
+    dropped = " and ".join(f"row {number}" for number in numbers)
     return _change(args, off, lambda s: [f"{dropped} dropped", *queue_words.following(s)])
 
 
