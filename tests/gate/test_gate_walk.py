@@ -79,6 +79,7 @@ class World:
     reopened_after_table: bool
     edited: bool = False
     work: str = "same"  # same, less, more, uncounted, not before, not after
+    counted: tuple = (FIXED,)  # trees on which what the members do was counted
     start: str = START
 
 
@@ -217,7 +218,7 @@ def naive(w):
         return False
     # no more work on the CPU than before, counted on the patched tree; or the patch was approved
     if not w.approved and trees != {w.start}:
-        if len(trees) != 1 or trees != {FIXED} or w.work not in ("same", "less"):
+        if len(trees) != 1 or not trees <= set(w.counted) or w.work not in ("same", "less"):
             return False
     # the table, the rows, the three parts
     if not w.table_current or w.reopened_after_table or not set(w.members) <= set(w.table_members):

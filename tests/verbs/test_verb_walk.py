@@ -20,8 +20,8 @@ from debug_spyre.page.io import page
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.tree.io.snapshot import tree_digest
-from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, TestRecord, evidence_to_json
-from debug_spyre.vocabulary.words import HypothesisStatus, Status
+from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, TestRecord, Work, evidence_to_json
+from debug_spyre.vocabulary.words import WORK_AFTER, WORK_BEFORE, HypothesisStatus, Status
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 STEPS = 70
@@ -42,6 +42,7 @@ class Walk:
         self.start = self.tree()
         self.members, self.rows = [A, B], {}
         self.runs, self.saved = [], set()
+        self.counted = {WORK_BEFORE: set(), WORK_AFTER: set()}
         self.declared_at, self.clock = [], 0
         self.table = None
         self.is_reopened_since = False
@@ -100,7 +101,16 @@ class Walk:
         if told.valid:
             self.done_at = self.clock
 
-    def record(self, told, members_only):
+    def count(self, name):
+        """What the members do, counted on this tree: always the same."""
+        self.clock += 1
+        self.counted[name].add(self.tree())
+        tests = self.outcomes(members_only=True)
+        told = Ran(name=name, tests=tests, tree=self.tree(), tree_after=self.tree(), id=f"r{self.clock}")
+        self.record(told, True, work=tuple(Work(n, {"aten.mm": 1}) for n in tests))
+        self.done_at = self.clock
+
+    def record(self, told, members_only, work=()):
         journal, folder = self.place.folder.journal, self.place.folder.path
         digest = tree_digest(self.place.checkout)
         journal.append(
@@ -118,8 +128,8 @@ class Walk:
             Failure(n, "call", Kind(t["kind"])) for n, t in told.tests.items() if t["outcome"] in {"failed", "crashed"}
         )
         evidence = Evidence(
-            (), None, told.complete, failures, tests=records, selected=tuple(told.tests), conditions=told.conditions
-        )
+            (), None, told.complete, failures, tests=records, selected=tuple(told.tests), conditions=told.conditions, work=work
+        )  # fmt: skip
         (folder / f"runs/{told.id}").mkdir(parents=True)
         (folder / f"runs/{told.id}/evidence.json").write_text(json.dumps(evidence_to_json(evidence)))
         (folder / f"{told.id}.txt").write_text("output\n")
@@ -190,7 +200,10 @@ class Walk:
         if self.status != "investigating" or validation.missing_before(m) or validation.is_unchanged(m, now):
             assert self.call("validate") == 1
             return
-        if validation.next_step(m, now) is not None:
+        step = validation.next_step(m, now)
+        if step is not None and step.name == WORK_AFTER:
+            self.count(WORK_AFTER)
+        elif step is not None:
             return  # it would start a real run
         before = len(session.hypotheses)
         assert self.call("validate") in {0, 1}
@@ -231,7 +244,8 @@ class Walk:
             self.status = "blocked"
 
     def close(self):
-        approve = self.random.random() < 0.7  # without a count of work on the card only an approved patch is resolved
+        approve = self.random.random() < 0.3
+        self.count_before_close()
         told = ["words" if self.random.random() > 0.1 else " " for _ in range(3)]
         aside = set(
             self.random.sample(
@@ -250,6 +264,12 @@ class Walk:
             self.status = "resolved"
             self.resolved += 1
 
+    def count_before_close(self):
+        """`close` would count by a real run what the walk tells here."""
+        m = BeforeAfter(self.place.session, all_evidence(self.place.folder, self.place.session))
+        if self.tree() == self.start and m.work_after is not None and m.work_before is None:
+            self.count(WORK_BEFORE)
+
     def world(self, approve, told, aside):
         posts = [r for r in self.runs if r.name in {"post-fix", "post-fix-matrix"} and r.valid]
         newest = {name: [r for r in posts if r.name == name][-1:] for name in ("post-fix", "post-fix-matrix")}
@@ -262,6 +282,7 @@ class Walk:
             told=tuple(told), edited_tests=self.is_test_edited(patched), tolerance=False, overrides=aside,
             table_current=self.table is not None and all(r.at <= self.table[0] for r in judged),
             table_members=self.table[1] if self.table else [], reopened_after_table=self.is_reopened_since, start=self.start,
+            work="same" if self.start in self.counted[WORK_BEFORE] else "not before", counted=tuple(self.counted[WORK_AFTER]),
         )  # fmt: skip
 
     def is_declared(self, befores, judged):
@@ -370,5 +391,5 @@ def test_property_a_walk_over_the_verbs_reaches_resolved_exactly_where_the_rules
 
 def test_some_walk_was_resolved():
     """Walks that never get there would prove nothing."""
-    if len(RESOLVED) >= 100:  # the gate asks for more than most walks do; a few resolve none
+    if len(RESOLVED) >= 4:
         assert sum(RESOLVED.values()) > 0
