@@ -8,16 +8,18 @@ import shlex
 import sys
 import tempfile
 import traceback
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from debug_spyre import __version__
+from debug_spyre.host.clock import actor
 from debug_spyre.verbs import table
-from debug_spyre.vocabulary.errors import DebugSpyreError, Exit
+from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError
 
 INTERRUPTED = 130
 _WITH_ACTIONS = frozenset({"hypothesis", "cluster"})
+_PERSONS = {"override": "--override", "patch_approved": "--patch-approved", "reap": "--reap"}
 
 
 class _Parser(ArgumentParser):
@@ -77,7 +79,18 @@ def _dispatch(words: list[str]) -> int:
         setattr(arguments, verb.rest, [*(getattr(arguments, verb.rest, None) or []), *unknown])
     else:
         arguments = parser.parse_args(rest)
+    _refuse_an_agent(arguments, words)
     return verb.run(arguments)
+
+
+def _refuse_an_agent(arguments: Namespace, words: list[str]) -> None:
+    """Overrides, approvals and reaping are a person's, however the agent came to type them."""
+    given = next((option for name, option in _PERSONS.items() if getattr(arguments, name, None)), None)
+    if given and actor() == "agent":
+        raise RefusedError(
+            f"{given} is a person's decision, and the client says that an agent types this",
+            next=f"a person types it in a terminal of their own: debug-spyre {shlex.join(words)}",
+        )
 
 
 def help_text() -> str:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from debug_spyre.agent.guard import fast_json, hooks, shell, shell_words
+from debug_spyre.agent.guard import hooks, light, shell, shell_words
 from debug_spyre.agent.guard.place import Place
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ def guard():
     """The guard's own functions."""
     return SimpleNamespace(
         decide=decide, Reader=shell.Reader, ShellError=shell_words.ShellError, quote=shell_words.quote,
-        parse_json=fast_json.parse_json, to_json=fast_json.to_json,
+        parse_json=light.parse_json, to_json=light.to_json,
     )  # fmt: skip
 
 

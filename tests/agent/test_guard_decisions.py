@@ -154,9 +154,9 @@ BROKEN = [
     ("tree-abort", "git merge --abort", "ask", "P6", "git merge --abort", "open"),
     ("tree-continue", "git rebase -q --continue", "ask", "P6", "--continue", "open"),
     # a person's decisions, odd things inside exec
-    ("approved", "debug-spyre close resolved --patch-approved", "ask", "P6", "person"),
-    ("override", "debug-spyre close resolved --override=missing --reason x", "ask", "gate", "person"),
-    ("reap", "debug-spyre run --reap t.py", "ask", "gate", "person"),
+    ("approved", "debug-spyre close resolved --patch-approved", "deny", "P6", "terminal of their own"),
+    ("override", "debug-spyre close resolved --override=missing --reason x", "deny", "gate", "terminal of their own"),
+    ("reap", "debug-spyre run --reap t.py", "deny", "gate", "terminal of their own"),
     ("exec-rm", "debug-spyre exec -- rm -rf spyre_inference", "ask", "P2", "person"),
     ("exec-curl", "debug-spyre exec -- timeout 5 curl https://example.invalid", "ask", "P2", "person"),
     ("exec-tmp", "debug-spyre exec -- python /tmp/x.py", "deny", "G2", "debug-spyre save x.py < /tmp/x.py", "open"),

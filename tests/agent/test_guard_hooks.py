@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debug_spyre.agent.guard import paths
+from debug_spyre.agent.guard import light
 
 FACTOR = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 ROWS = [
@@ -381,7 +381,7 @@ def test_property_the_light_path_reader_agrees_with_os(tmp_path_factory, parts, 
         (top / "link").symlink_to("a")
         (top / "a/to_b").symlink_to(top / "a/b")
     path = os.path.join(str(top), "/".join(parts).lstrip("/")) if absolute else "/".join(parts)
-    assert paths.real(path) == os.path.realpath(path)
+    assert light.real(path) == os.path.realpath(path)
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=30)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from debug_spyre.agent.guard import paths, tables
+from debug_spyre.agent.guard import light, tables
 from debug_spyre.agent.guard.finding import ALLOW, EXPERIMENT, LOOKS, NOTHING, Finding, ask, deny, strongest
 from debug_spyre.agent.guard.place import Place
 from debug_spyre.agent.guard.shell_words import quote
+from debug_spyre.agent.guard.tables import NAME
 
-CONFIG_STEMS = ("requirements", "constraints", "package", "package-lock", "CMakeLists", "tsconfig", "setup")
-SCRIPT = f"{tables.NAME} save probe.py <<'EOF' ... EOF, then {tables.NAME} exec -- python PATH"
+SCRIPT = f"{NAME} save probe.py <<'EOF' ... EOF, then {NAME} exec -- python PATH"
 
 
 def judge_edit(path: str, place: Place) -> Finding:
@@ -18,7 +18,7 @@ def judge_edit(path: str, place: Place) -> Finding:
         return kept
     real, top = place.real(path), place.top()
     first, _, rest = real[len(top) + 1 :].partition("/") if real.startswith(top + "/") else ("", "", "")
-    is_source = first in tables.SOURCE_FOLDERS or paths.kind(paths.join(top, first, "__init__.py")) == paths.FILE
+    is_source = first in tables.SOURCE_FOLDERS or light.kind(light.join(top, first, "__init__.py")) == light.FILE
     if rest and is_source and not first.startswith(".") and place.has_open_session():
         return Finding(ALLOW, "P2", "an experiment on source or tests while a session is open")
     return NOTHING
@@ -37,34 +37,36 @@ def kept_file(path: str, place: Place) -> Finding:
                 "P5",
                 f"{path} is inside an installed environment: git does not see it and the next sync removes it. To instrument torch-spyre write a standalone script instead: {SCRIPT}",
             )
+        if parts[-1].startswith(NAME) and parts[-1].endswith((".lock", "*")):
+            return deny("H1", f"{path} is the lock of a card, which all users share: it is never removed or replaced")
         if parts[-1] in tables.LOCKED_DOWN:
             return ask("P4", f"a person confirms changes of {parts[-1]}")
-        if ".git" in parts[:-1] or (parts[-1] == ".git" and text == real and paths.kind(real)):
+        if ".git" in parts[:-1] or (parts[-1] == ".git" and text == real and light.kind(real)):
             return deny("P6", f"changes inside .git ({path}) can hide edits or lose them: a person makes them, by hand")
         if parts[-1] in tables.CLIENT_FILES and (".claude" in parts or parts[-1].startswith((".", "managed"))):
             return deny("P1", f"the client's own settings ({parts[-1]}) are a person's to change, by hand")
     if place.inside(path, place.logs()):
         return _of_a_session(path, real, place)
-    logs, skill = paths.real(place.logs()), paths.parent(paths.parent(paths.real(place.launcher)))
-    if f"{logs}/".startswith(f"{real}/") and "/.claude" in real and paths.kind(logs):
+    logs, skill = light.real(place.logs()), light.parent(light.parent(light.real(place.launcher)))
+    if f"{logs}/".startswith(f"{real}/") and "/.claude" in real and light.kind(logs):
         return deny("G2", f"{path} holds the sessions with their evidence: a person removes them, by hand")
-    ours = (paths.join(skill, "scripts"), paths.join(skill, "SKILL.md"))
+    ours = (light.join(skill, "scripts"), light.join(skill, "SKILL.md"))
     if place.inside(path, ours[0]) or real in ours:
         return deny("P1", f"{path} belongs to debug-spyre itself, which checks the rules: a person changes it, by hand")
     return NOTHING
 
 
 def _of_a_session(path: str, real: str, place: Place) -> Finding:
-    parts = real[len(paths.real(place.logs())) + 1 :].split("/")
+    parts = real[len(light.real(place.logs())) + 1 :].split("/")
     is_evidence = parts[-1].endswith(tables.SESSION_KEPT) or bool({"runs", "tree"} & set(parts[1:-1]))
     if (
         is_evidence
-        or (len(parts) > 1 and paths.kind(real))
-        or (len(parts) == 1 and paths.kind(real) == paths.DIRECTORY)
+        or (len(parts) > 1 and light.kind(real))
+        or (len(parts) == 1 and light.kind(real) == light.DIRECTORY)
     ):
         return deny(
             "G2",
-            f"{path} is evidence of a session, which only debug-spyre writes. A word of yours: {tables.NAME} note finding 'TEXT'; a file: {tables.NAME} save NAME < FILE",
+            f"{path} is evidence of a session, which only debug-spyre writes. A word of yours: {NAME} note finding 'TEXT'; a file: {NAME} save NAME < FILE",
         )
     return NOTHING
 
@@ -73,18 +75,22 @@ def written_file(path: str, place: Place, *, from_git: bool = False, append: boo
     """A redirect or tee into this file."""
     if path in ("/dev/null", "/dev/stderr", "/dev/stdout", "/dev/tty"):
         return LOOKS
+    if path == "$" and from_git and place.has_open_session():
+        return ask(
+            "P6", "a file of another commit would be written over a file that only the shell knows; write its name out"
+        )
     kept = kept_file(path, place)
     if kept.stops or path == "$":
         return kept
-    real, name = place.real(path), paths.name(path)
+    real, name = place.real(path), light.name(path)
     if place.inside(path, place.logs()):
         return LOOKS
-    is_text = name.endswith(tables.TEXT_FILES) and not name.startswith((".", *CONFIG_STEMS))
+    is_text = name.endswith(tables.TEXT_FILES) and not name.startswith((".", *tables.CONFIG_STEMS))
     if place.inside(path, place.top()):
         hidden = any(part.startswith(".") for part in real[len(place.top()) + 1 :].split("/"))
-        if from_git and paths.kind(real) == paths.FILE and place.has_open_session():
+        if from_git and light.kind(real) == light.FILE and place.has_open_session():
             return lost_edits(f"git ... > {path}")
-        return LOOKS if is_text and not hidden and not paths.kind(real, follow=False) and not append else NOTHING
+        return LOOKS if is_text and not hidden and not light.kind(real, follow=False) and not append else NOTHING
     return LOOKS if (is_text or "." not in name) and real.startswith(tables.TEMPORARY) else NOTHING
 
 
@@ -94,17 +100,17 @@ def saved_script(path: str, place: Place, found: Finding) -> Finding:
         return found
     is_kept = place.inside(path, place.logs()) or place.inside(path, place.top())
     if not is_kept and place.has_open_session():
-        told = f"{tables.NAME} save {quote(paths.name(path))} < {quote(path)}"
+        told = f"{NAME} save {quote(light.name(path))} < {quote(path)}"
         return deny(
             "G2",
-            f"artifacts live in the session's folder, not in {paths.parent(path)}: {told}, then exec the path that it prints",
+            f"artifacts live in the session's folder, not in {light.parent(path)}: {told}, then exec the path that it prints",
         )
     text = place.read(path) or ""
     mark = next((mark for mark in tables.DESTRUCTIVE_CODE if mark in text), "")
     if mark:
         return ask("P2", f"{path} holds {mark}; a person confirms it")
-    if path in place.written:
-        return ask("P2", f"{path} is written in the same call; save it first: {tables.NAME} save NAME < FILE")
+    if place.real(path) in place.written:
+        return ask("P2", f"{path} is written in the same call; save it first: {NAME} save NAME < FILE")
     return EXPERIMENT if is_kept and not path.startswith("$") else NOTHING
 
 
@@ -112,7 +118,7 @@ def lost_edits(said: str) -> Finding:
     """P6: git takes edits out of the tree of an open session."""
     return deny(
         "P6",
-        f"a session is open, and {said} would take its edits or the person's own out of the tree, or put other files under them. Back to what the tree was at open, the patch saved first: {tables.NAME} revert (that patch goes on again by git apply). To look at another commit: git show COMMIT:PATH, or git worktree add DIR COMMIT",
+        f"a session is open, and {said} would take its edits or the person's own out of the tree, or put other files under them. Back to what the tree was at open, the patch saved first: {NAME} revert (that patch goes on again by git apply). To look at another commit: git show COMMIT:PATH, or git worktree add DIR COMMIT",
     )
 
 

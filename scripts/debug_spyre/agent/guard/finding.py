@@ -1,10 +1,10 @@
-"""What the guard thinks of a command, and the base of the judge that thinks it."""
+"""What the guard thinks of a command, and what its parts ask each other."""
 
 from __future__ import annotations
 
 from debug_spyre.agent.guard import tables
 from debug_spyre.agent.guard.place import Place
-from debug_spyre.agent.guard.shell import Command
+from debug_spyre.agent.guard.shell import Command, printed
 
 HARMLESS, ALLOW, UNKNOWN, ASK, DENY = "harmless", "allow", "unknown", "ask", "deny"
 STRENGTH = {HARMLESS: 0, ALLOW: 1, UNKNOWN: 2, ASK: 3, DENY: 4}
@@ -29,8 +29,6 @@ class Finding:
 
 NOTHING = Finding(UNKNOWN)
 LOOKS = Finding(HARMLESS)
-
-
 EXPERIMENT = Finding(ALLOW, "P2", "a saved script or a test under the lock")
 
 
@@ -68,57 +66,52 @@ def judge_name(name: str) -> Finding:
 
 
 class Judge:
-    """What the rooms of the guard ask each other; `judge.py` fills it in."""
+    """Judges commands at one depth; `judge.py` fills in how."""
 
     def __init__(
-        self,
-        place: Place,
-        *,
-        background: bool = False,
-        depth: int = 0,
-        calls: list[str] | None = None,
-        locked: bool = False,
+        self, place: Place, *, background: bool = False, depth: int = 0, locked: bool = False, calls: list[str]
     ) -> None:
         self.place = place
         self.background = background
         self.depth = depth
         self.locked = locked  # under exec and lock: saved scripts and tests are allowed
-        self.calls: list[str] = [] if calls is None else calls  # our calls so far that use the card
-
-    def under_the_lock(self) -> Judge:
-        """The same judge for what exec and lock run."""
-        return self.__class__(self.place, depth=self.depth, locked=True)
+        self.calls = calls  # our calls so far that use the card
 
     def vouched(self, finding: Finding) -> Finding:
         """The finding of what something like `uv run` runs: allowed only under the lock."""
         return finding if self.locked else never_allowed(finding)
 
-    def shell(self, text: str, *, background: bool | None = None) -> Finding:
-        """A text of shell, one level deeper."""
+    def shell(self, text: str, *, background: bool | None = None, arguments: list[str] | None = None) -> Finding:
+        """A text of shell, one level deeper; `arguments` are its $0, $1, ..."""
         raise NotImplementedError
 
-    def words(self, words: list[str], command: Command) -> Finding:
+    def words(self, words: list[str], command: Command, *, locked: bool | None = None) -> Finding:
         """What these words run, one level deeper."""
         raise NotImplementedError
 
     def fed_to(self, command: Command) -> str | None:
-        """The text on the command's stdin: a here-document, an echo before the pipe, a file."""
+        """The text on the command's stdin: a here-document, a file, what stands before the pipe."""
         if command.stdin is not None:
             return command.stdin
         for operator, target in command.redirects:
             if operator == "<":
                 return self.place.read(target)
-        source = command.source
-        if source is None or not source.words:
-            return None
-        name = source.words[0].rpartition("/")[2]
+        return self._output_of(command.source) if command.source and command.source.words else None
+
+    def _output_of(self, command: Command) -> str | None:
+        """What a filter prints, as far as it can be told."""
+        name, rest = command.words[0].rpartition("/")[2], command.words[1:]
         if name in ("echo", "printf"):
-            return said_by(source)
-        if name in ("cat", "tee", "tac"):
-            return source.stdin if source.stdin is not None else self.place.read(source.words[-1])
-        return self.fed_to(source) if name in ("sed", "tr", "head", "tail", "base64") else None
+            return printed(command.words)
+        if name not in tables.FILTERS:
+            return None
+        text = self.fed_to(command)
+        text = self.place.read(rest[-1]) if text is None and rest else text
+        if name == "base64" and text and any(word.startswith(("-d", "--d", "-D")) for word in rest):
+            from binascii import a2b_base64
 
-
-def said_by(command: Command) -> str:
-    """What echo or printf prints."""
-    return " ".join(w for w in command.words[1:] if w not in ("-n", "-e", "-ne", "--")).replace("\\n", "\n")
+            try:
+                return a2b_base64(text).decode("utf-8", "replace")
+            except ValueError:
+                return None
+        return text[::-1] if name == "rev" and text else None if name == "tr" else text

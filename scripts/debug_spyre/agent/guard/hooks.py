@@ -5,11 +5,11 @@ from __future__ import annotations
 import posix
 import sys
 
-from debug_spyre.agent.guard import paths
-from debug_spyre.agent.guard.fast_json import parse_json, to_json
+from debug_spyre.agent.guard import light
 from debug_spyre.agent.guard.finding import ALLOW, ASK, NOTHING, Finding, deny
 from debug_spyre.agent.guard.judge import decide
-from debug_spyre.agent.guard.place import Place, live_journals, tail_of
+from debug_spyre.agent.guard.light import parse_json, tail_of, to_json
+from debug_spyre.agent.guard.place import Place, live_journals
 from debug_spyre.agent.guard.shell_words import quote
 from debug_spyre.agent.guard.tables import NAME
 
@@ -23,8 +23,8 @@ def main(scripts: str) -> int:
         client = event.get("session_id")
         place = Place(
             cwd=str(event.get("cwd") or posix.getcwd()),
-            project=paths.variable("CLAUDE_PROJECT_DIR"),
-            launcher=paths.join(posix.getcwd(), scripts, NAME),
+            project=light.variable("CLAUDE_PROJECT_DIR"),
+            launcher=light.join(posix.getcwd(), scripts, NAME),
             client=client if isinstance(client, str) else None,
         )
         said = answer(event, place, project_wide="--project" in sys.argv[1:])
@@ -79,7 +79,7 @@ def _output(**fields: object) -> dict[str, object]:
 
 def with_our_path(command: str, place: Place) -> str:
     """The same line where the bare name is found: in pipes, loops and inner shells too."""
-    return f'PATH={quote(paths.parent(place.launcher))}:"$PATH"; {command}'
+    return f'PATH={quote(light.parent(place.launcher))}:"$PATH"; {command}'
 
 
 def judge_question(place: Place) -> Finding:

@@ -16,7 +16,7 @@ def judge_own(words: list[str], command: Command, judge: Judge) -> Finding:
     """One call of debug-spyre."""
     verb, rest = (words[1], words[2:]) if len(words) > 1 else ("", [])
     own, inner = split_inner(rest) if verb in ("exec", "lock") else (rest, [])
-    persons = _persons_decision(verb, own)
+    persons = _persons_decision(verb, own, command)
     if persons.stops:
         return persons
     for at, word in enumerate(own):
@@ -40,12 +40,18 @@ def judge_own(words: list[str], command: Command, judge: Judge) -> Finding:
     return NOTHING if hidden else OURS
 
 
-def _persons_decision(verb: str, own: list[str]) -> Finding:
-    for word in own:
+def _persons_decision(verb: str, own: list[str], command: Command) -> Finding:
+    """Overrides, approvals and reaping are refused in every spelling, by any beginning of the option too."""
+    for at, word in enumerate(own):
         option = word.partition("=")[0].partition(" ")[0]
         for known, rule in tables.PERSONS_OPTIONS.items():
             if option == known or (len(option) > 4 and known.startswith(option)):
-                return ask(rule, f"{known} is a person's decision")
+                return deny(rule, f"{known} is a person's decision: a person types it in a terminal of their own")
+        is_free = (
+            verb in tables.ENDING_VERBS and command.dynamic and not own[at - 1 : at or None][-1:][0].startswith("-")
+        )
+        if is_free and word.startswith("$"):
+            return deny("gate", f"{word} may hold a person's decision: write out what {verb} gets")
     if verb in ("install", "prune") and not set(own) & tables.LOOKING_OPTIONS:
         what = "writes into the client's folder" if verb == "install" else "removes old sessions with their evidence"
         return ask("P1", f"{verb} {what}; a person confirms it")
@@ -56,10 +62,10 @@ def _in_the_background(verb: str, rest: list[str]) -> Finding:
     follows = verb in tables.FOLLOWING_VERBS
     line = join([NAME, verb, *(["--foreground", "570"] if follows and "--foreground" not in rest else []), *rest])
     later = f"; at status 79: {NAME} wait" if follows else ""
-    return deny(
-        "H1",
-        f"no background start: the job outlives the shell by itself. In the foreground with a shell timeout of 600000 ms: {line}{later}",
+    told = (
+        "no background start: the job outlives the shell by itself. In the foreground with a shell timeout of 600000 ms"
     )
+    return deny("H1", f"{told}: {line}{later}")
 
 
 def uses_card(verb: str, rest: list[str], inner: list[str]) -> bool:
@@ -83,7 +89,7 @@ def _judge_inner(inner: list[str], command: Command, judge: Judge) -> Finding:
     """The command inside exec and lock: judged under the lock, where saved scripts and tests are allowed."""
     bare = Command(list(inner))
     bare.stdin, bare.source, bare.redirects = command.stdin, command.source, command.redirects
-    found = judge.under_the_lock().words(inner, bare)
+    found = judge.words(inner, bare, locked=True)
     if found.verdict in (ALLOW, HARMLESS):
         return OURS
     if found.stops and not found.card:

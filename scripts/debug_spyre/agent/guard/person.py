@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-from debug_spyre.agent.guard import paths, tables
-from debug_spyre.agent.guard.files import lost_edits
-from debug_spyre.agent.guard.finding import LOOKS, NOTHING, Finding, Judge, ask, deny, never_allowed
+from debug_spyre.agent.guard import light, tables
+from debug_spyre.agent.guard.files import judge_writer, lost_edits
+from debug_spyre.agent.guard.finding import LOOKS, NOTHING, Finding, Judge, ask, deny, never_allowed, strongest
 from debug_spyre.agent.guard.shell import Command
 from debug_spyre.agent.guard.shell_words import join
 
 
-def judge_git(name: str, rest: list[str], command: Command, judge: Judge) -> Finding:
+def judge_git(rest: list[str], command: Command, judge: Judge) -> Finding:
     """P3 and P6."""
     settings, where, words = _git_words(rest, command)
     if not words:
         return LOOKS if rest in ([], ["--version"], ["--help"]) else NOTHING
     verb, after = words[0], words[1:]
-    if name in ("gh", "glab", "hub"):
-        return _judge_forge(name, words, where, judge)
-    for setting in settings:
+    for setting in settings:  # a pager, an editor, an alias: text of shell
         key, _, value = setting.partition("=")
-        if key == f"alias.{verb}":
-            return never_allowed(judge.shell(value[1:] if value.startswith("!") else f"git {value} {join(after)}"))
-        if key.startswith(("core.pager", "core.editor", "core.hookspath", "core.hooksPath", "diff.external", "pager.")):
-            return never_allowed(judge.shell(value))
+        text = value[1:] if value.startswith("!") else f"git {value} {join(after)}" if key == f"alias.{verb}" else value
+        if judge.shell(text).stops:
+            return judge.shell(text)
     if any(word in ("-h", "--help") for word in after[:2]):
         return LOOKS
     if verb in ("commit", "push", "send-pack") and "--dry-run" not in after:
         return ask("P3", f"a person confirms git {verb}")
     moved = _judge_moves(verb, after, where, judge)
-    if moved.stops:
-        return moved
-    for at, word in enumerate(after):
-        if (word in ("-x", "--exec") and verb == "rebase") or (word == "run" and verb == "bisect" and at == 0):
-            return never_allowed(
-                judge.shell(join(after[at + 1 :]) if verb == "bisect" else "".join(after[at + 1 : at + 2]))
-            )
+    written = judge_writer("git", after, judge.place) if verb in ("mv", "rm") else NOTHING
+    if moved.stops or written.stops:
+        return strongest([moved, written])
+    if verb in ("rebase", "bisect", "submodule") and {"-x", "--exec", "run", "foreach"} & {*after}:
+        at = next(n for n, word in enumerate(after) if word in ("-x", "--exec", "run", "foreach"))
+        return never_allowed(
+            judge.shell("".join(after[at + 1 : at + 2]) if verb == "rebase" else join(after[at + 1 :]))
+        )
     lists = tables.GIT_LISTS.get(verb)
     if verb in tables.GIT_LOOKS or (lists is not None and (set(after[:2]) & lists or (not after and verb != "stash"))):
         writes = any(word.startswith(tables.GIT_WRITES) for word in after) or settings
@@ -47,45 +45,39 @@ def _git_words(rest: list[str], command: Command) -> tuple[list[str], str, list[
     place, tree, settings, at = ".", dict(command.assigns).get("GIT_WORK_TREE", ""), [], 0
     while at < len(rest) and rest[at].startswith("-"):
         option, equals, value = rest[at].partition("=")
-        if not equals and option in (*tables.GIT_VALUED, "-R", "--repo") and at + 1 < len(rest):
+        if not equals and option in tables.GIT_VALUED and at + 1 < len(rest):
             at += 1
             value = rest[at]
         if option == "-C":
-            place = paths.join(place, paths.expand(value))
+            place = light.join(place, light.expand(value))
         elif option == "--work-tree":
             tree = value
         elif option == "-c":
             settings.append(value)
         at += 1
-    return settings, paths.join(place, tree) if tree else place, rest[at:]
+    return settings, light.join(place, tree) if tree else place, rest[at:]
 
 
-def _judge_forge(name: str, words: list[str], where: str, judge: Judge) -> Finding:
-    """The commands of the forges: gh, glab, hub."""
-    pair = words[:2]
-    if name == "hub":
-        if words[0] in ("pull-request", "push", "commit", "merge"):
-            return ask("P3", f"a person confirms hub {words[0]}")
-        return _judge_moves(words[0], words[1:], where, judge)
-    if (
-        words[0] in ("pr", "mr")
-        and pair[1:]
-        and pair[1] in ("create", "merge", "new", "close", "edit", "ready", "comment", "review")
-    ):
-        return LOOKS if "--help" in words else ask("P3", f"a person confirms {name} {' '.join(pair)}")
-    if words[0] in ("pr", "mr") and pair[1:] == ["checkout"] and "--help" not in words:
-        return (
-            lost_edits(f"{name} pr checkout")
-            if judge.place.is_here(where) and judge.place.has_open_session()
-            else NOTHING
-        )
-    writes = ("-f", "-F", "--field", "--raw-field", "--input", "POST", "PUT", "PATCH", "-XPOST", "-XPUT", "DELETE")
-    if (
-        words[0] == "api"
-        and any(word.startswith(writes) for word in words)
-        and any("/pulls" in w or "/merge" in w for w in words)
-    ):
+def judge_forge(name: str, rest: list[str], judge: Judge) -> Finding:
+    """P3: the commands of the forges, and what sends something to their pull requests."""
+    words = _git_words(rest, Command())[2]
+    sends = any(word.startswith(tables.SENDS) for word in rest) and any("/pulls" in w or "/merge" in w for w in rest)
+    if sends and (words[:1] == ["api"] or name not in ("gh", "glab", "hub")):
         return ask("P3", "a person confirms creating or merging a pull request")
+    if not words or "--help" in words:
+        return LOOKS if words else NOTHING
+    if name == "hub":
+        is_persons = words[0] in ("pull-request", "push", "commit", "merge")
+        return (
+            ask("P3", f"a person confirms hub {words[0]}")
+            if is_persons
+            else _judge_moves(words[0], words[1:], ".", judge)
+        )
+    if name in ("gh", "glab") and words[0] in ("pr", "mr") and words[1:]:
+        if words[1] in tables.FORGE_WRITES:
+            return ask("P3", f"a person confirms {name} {' '.join(words[:2])}")
+        if words[1] == "checkout" and judge.place.has_open_session():
+            return lost_edits(f"{name} pr checkout")
     return NOTHING
 
 
@@ -111,39 +103,27 @@ def _judge_moves(verb: str, words: list[str], where: str, judge: Judge) -> Findi
 
 def _takes_edits(verb: str, words: list[str]) -> bool:
     """Whether this subcommand of git changes files that may hold edits, or puts edits away."""
-    dry = any(word == "--dry-run" or (_letters(word) and "n" in word.partition("e")[0]) for word in words)
-    if verb in tables.ALWAYS_TAKES:
-        return True
-    if verb == "stash":
-        return words[:1] not in (["list"], ["show"], ["create"], ["store"])
-    if verb == "reset":
-        return any(_is_short_for(word, ("--hard", "--merge", "--keep")) for word in words)
-    if verb == "restore":
-        index_only = any(word in ("-S", "--staged") for word in words)
-        return not index_only or any(w in ("-W", "-SW", "-WS") or _is_short_for(w, ("--worktree",)) for w in words)
-    if verb == "read-tree":
-        return any(word in ("-u", "-m") or _is_short_for(word, ("--reset",)) for word in words)
-    if verb == "apply":
-        looks = any(word in ("--check", "--stat", "--numstat", "--summary", "--cached") for word in words)
-        return not looks and any(_is_short_for(w, ("--reverse",)) or (_letters(w) and "R" in w) for w in words)
-    if verb in ("rm", "clean"):
-        return not dry and "--cached" not in words
     if verb in ("checkout", "switch"):
         return not _is_new_branch(verb, words)
-    if verb == "bisect":
-        return words[:1] not in ([], ["log"], ["view"], ["visualize"], ["terms"], ["help"])
-    if verb == "worktree":
+    takes, spares = tables.TAKES.get(verb, ((), frozenset()))
+    if verb in ("stash", "bisect"):
+        return words[:1] != [] and words[0] not in spares if verb == "bisect" else not set(words[:1]) & spares
+    if set(words) & spares or (verb == "clean" and any(_letters(w) and "n" in w.partition("e")[0] for w in words)):
         return False
-    return verb in tables.MOVING and "--dry-run" not in words and "--show-current-patch" not in words
+    if verb == "restore" and not any(word in ("-S", "--staged") for word in words):
+        return True
+    if "" in takes:
+        return True
+    for word in words:
+        if any(word == option or (len(word) > 3 and option.startswith(word)) for option in takes):
+            return True
+        if verb == "apply" and _letters(word) and "R" in word:
+            return True
+    return verb in tables.ALWAYS_TAKES
 
 
 def _letters(word: str) -> bool:
     return word.startswith("-") and not word.startswith("--")
-
-
-def _is_short_for(word: str, options: tuple[str, ...]) -> bool:
-    """One of the options, or a beginning of it that git takes for it."""
-    return len(word) > 3 and any(option.startswith(word) for option in options)
 
 
 def _is_new_branch(verb: str, words: list[str]) -> bool:
@@ -182,13 +162,14 @@ def judge_uv(words: list[str], command: Command, judge: Judge) -> Finding:
         return _judge_uv_run(words[: at + 2], after, command, judge)
     if verb == "pip":
         return judge_pip(after)
+    if verb == "tool" and after[:1] == ["run"]:
+        return judge.words(["uvx", *after[1:]], command)
     if "--dry-run" in after or "--check" in after or "--help" in after:
         return LOOKS
     local = judge.place.local_build() if verb == "sync" else None
     if local:
-        return deny(
-            "L1", f"{local}; uv sync would replace it with the pinned one. Without a sync: uv run --no-sync COMMAND"
-        )
+        told = "uv sync would replace it with the pinned one. Without a sync: uv run --no-sync COMMAND"
+        return deny("L1", f"{local}; {told}")
     if verb in ("add", "remove", "lock", "sync", "venv", "init", "self") or (
         verb in ("tool", "python") and {*after} & tables.INSTALLS
     ):
@@ -211,15 +192,11 @@ def _judge_uv_run(head: list[str], after: list[str], command: Command, judge: Ju
     found = judge.words(inner, command) if inner else NOTHING
     if found.stops:
         return found
-    is_spared = (
-        any(w in options for w in ("--no-sync", "--no-project", "--isolated")) or ("UV_NO_SYNC", "1") in command.assigns
-    )
+    is_spared = {"--no-sync", "--no-project", "--isolated"} & {*options} or ("UV_NO_SYNC", "1") in command.assigns
     local = None if is_spared else judge.place.local_build()
     if local:
-        return deny(
-            "L1",
-            f"{local}; a plain uv run replaces it with the pinned one in silence. Use: {join([*head, '--no-sync', *after])}",
-        )
+        told = f"a plain uv run replaces it with the pinned one in silence. Use: {join([*head, '--no-sync', *after])}"
+        return deny("L1", f"{local}; {told}")
     if any(w.startswith(("--with", "--reinstall", "--upgrade")) or w in ("-w", "-U") for w in options):
         return ask("P4", "a person confirms installing packages (uv run --with)")
     return judge.vouched(found)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posix
 
-from debug_spyre.agent.guard import paths
-from debug_spyre.agent.guard.fast_json import parse_json
-from debug_spyre.agent.guard.place import Place, live_journals, tail_of
+from debug_spyre.agent.guard import light
+from debug_spyre.agent.guard.light import parse_json, tail_of
+from debug_spyre.agent.guard.place import Place, live_journals
 from debug_spyre.agent.guard.tables import NAME, PAUSE_WORDS
 
 MOST_HOLDS = 2
@@ -32,7 +32,7 @@ class State:
 
     def __init__(self, folder: str, data: bytes) -> None:
         self.folder = folder
-        self.stem = paths.name(folder)
+        self.stem = light.name(folder)
         self.rows: dict[object, dict[str, object]] = {}
         self.running: dict[object, object] = {}  # run -> its supervisor
         self.opened: dict[str, object] = {}
@@ -155,7 +155,7 @@ def last_request(transcript: str) -> str:
 
 def may_hold(state: State, *, again: bool) -> bool:
     """At most twice per state of the session, and only where that can be remembered."""
-    path = paths.join(state.folder, ".stop-holds")
+    path = light.join(state.folder, ".stop-holds")
     try:
         with open(path, encoding="utf-8") as stream:
             known, _, count = stream.read().strip().partition(" ")
@@ -196,7 +196,7 @@ def facts_after_compaction(transcript: str, place: Place, *, any_client: bool) -
     line = data[data.rfind(b"\n", 0, at) + 1 : data.find(b"\n", at)]
     mark = line.find(b'"timestamp"')
     boundary = line[mark : mark + 60].decode("utf-8", "replace") if mark >= 0 else str(len(line))
-    path = paths.join(state.folder, ".compaction-seen")
+    path = light.join(state.folder, ".compaction-seen")
     if tail_of(path).decode("utf-8", "replace") == boundary or not _remember(path, boundary):
         return None
     return _facts_of(state, place)

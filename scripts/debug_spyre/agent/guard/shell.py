@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from debug_spyre.agent.guard.shell_words import ENDS, ShellError, Word, WordReader
 
+TYPE_CHECKING = False  # importing typing would cost a sixth of the guard's time
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Files = Callable[[str], str | None]
+
 BACKGROUND = "&"
 LEADING = frozenset(
-    ("if", "then", "elif", "else", "do", "while", "until", "!", "{", "}", "fi", "done", "esac", "coproc", "time")
+    ("if", "then", "elif", "else", "do", "while", "until", "!", "{", "}", "fi", "done", "esac", "coproc", "time", "-p")
 )
+SETTING = ("export", "declare", "local", "typeset", "readonly")
 
 
 class Command:
@@ -25,11 +32,27 @@ class Command:
         self.dynamic: set[int] = set()  # numbers of words that only the shell knows
 
 
+def printed(words: list[str]) -> str:
+    """What `echo ...` and `printf FORMAT ...` print."""
+    words = [word for word in words[words[:1] != ["printf"] :] if word not in ("-n", "-e", "-ne", "--")]
+    if words[:1] == ["printf"]:
+        shape, values = (words[1:2] or [""])[0], words[2:]
+        for mark in ("%s", "%b", "%q"):
+            while mark in shape and values:
+                shape = shape.replace(mark, values.pop(0), 1)
+        words = [shape, *values]
+    text = " ".join(words)
+    return text if "\\" not in text else text.encode("latin-1", "backslashreplace").decode("unicode_escape", "ignore")
+
+
 class Reader(WordReader):
     """Reads shell text into simple commands, in order, the inner ones of substitutions included."""
 
-    def __init__(self, text: str, depth: int = 0, variables: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, text: str, depth: int = 0, variables: dict[str, str] | None = None, files: Files = lambda _: None
+    ) -> None:
         super().__init__(text, depth, variables)
+        self.files = files  # path -> the text of that file
         self.found: list[Command] = []
         self.waiting: list[tuple[Command, Word, bool]] = []  # here-documents whose body is still to come
 
@@ -56,14 +79,14 @@ class Reader(WordReader):
                         command.background = True
                 if token in ("|", "|&") and left:
                     current.source = left[-1]
-                elif token not in ("&&", "||"):
+                elif token not in ("&&", "||", ")"):
                     left = []
         self.newline()
         return self.found
 
     def _finish(self, current: Command, left: list[Command]) -> None:
         words = current.words
-        if not words or words[0] in ("export", "declare", "local", "typeset", "readonly"):
+        if not words or words[0] in SETTING:
             pairs = [word.partition("=") for word in words[1:]]
             current.assigns += [(name, value) for name, equals, value in pairs if equals]
             self.variables.update(current.assigns)
@@ -91,6 +114,8 @@ class Reader(WordReader):
                 continue
             if word.dynamic:
                 current.dynamic.add(len(current.words))
+            if word.piped and self.found:
+                current.source = self.found[-1]
             current.words.append(word.text)
 
     def _redirect(self, current: Command, operator: str) -> None:
@@ -101,6 +126,8 @@ class Reader(WordReader):
             self.waiting.append((current, target[0], operator == "<<-"))
         elif operator == "<<<":
             current.stdin = target[0].text
+        elif target[0].piped and self.found:
+            current.source = self.found[-1]
         else:
             current.redirects.append((operator, "$" if target[0].dynamic else target[0].text))
         current.words.extend(word.text for word in target[1:])
@@ -124,20 +151,22 @@ class Reader(WordReader):
     def read_substitutions(self, text: str) -> None:
         """Only the substitutions in this text count."""
         if "$(" in text or "`" in text:
-            inner = Reader(text, self.depth + 1, self.variables)
+            inner = Reader(text, self.depth + 1, self.variables, self.files)
             while inner.at < len(inner.text):
                 inner.expand(inside=True)
             self.found += inner.found
 
     def substitute(self, inner: str) -> str | None:
-        """The output of echo, printf and which; the commands of all others are read too."""
-        commands = Reader(inner, self.depth + 1, self.variables).read()
+        """The output of echo, printf, which and cat; the commands of all others are read too."""
+        commands = Reader(inner, self.depth + 1, self.variables, self.files).read()
         self.found += commands
         words = commands[0].words if len(commands) == 1 and not commands[0].dynamic else []
-        if words[:1] in (["echo"], ["printf"]) and "%" not in inner:
-            return " ".join(word for word in words[1:] if word not in ("-n", "-e", "--")).replace("\\n", " ")
+        if words[:1] in (["echo"], ["printf"]):
+            return printed(words).replace("\n", " ")
         if words[:1] == ["which"] or words[:2] == ["command", "-v"]:
             return words[-1]
+        if words[:1] == ["cat"] and len(words) == 2:
+            return self.files(words[1])
         return None
 
     def _for(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 MAX_DEPTH = 6
 OPERATORS = ("&>>", "<<<", "<<-", ";;&", "&&", "||", ";;", ";&", "|&", "&>", "<<", ">>", "<&", ">&", "<>", ">|")
 ENDS = frozenset((";", "\n", "&", "&&", "||", "|", "|&", "(", ")", ";;", ";&", ";;&"))
-ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\033", "E": "\033", "f": "\f", "v": "\v"}
 NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
@@ -14,14 +13,15 @@ class ShellError(ValueError):
 
 
 class Word:
-    """One word after quote removal. `dynamic`: a part of it is only known when the shell runs it."""
+    """One word after quote removal. `dynamic`: a part of it is only known when the shell runs it; `piped`: it is `<(...)`."""
 
-    __slots__ = ("dynamic", "quoted", "text")
+    __slots__ = ("dynamic", "piped", "quoted", "text")
 
-    def __init__(self, text: str, *, quoted: bool = False, dynamic: bool = False) -> None:
+    def __init__(self, text: str, *, quoted: bool = False, dynamic: bool = False, piped: bool = False) -> None:
         self.text = text
         self.quoted = quoted
         self.dynamic = dynamic
+        self.piped = piped
 
 
 def quote(word: str) -> str:
@@ -66,7 +66,7 @@ class WordReader:
         self.variables: dict[str, str] = {} if variables is None else dict(variables)
         self.buffer: list[str] = []  # the piece of the word that is being read
         self.pieces: list[str] = []  # the pieces before it, where a variable held several words
-        self.quoted = self.dynamic = False
+        self.quoted = self.dynamic = self.piped = False
 
     def substitute(self, inner: str) -> str | None:
         """What a substitution would print; None where only the shell knows."""
@@ -129,7 +129,7 @@ class WordReader:
     def word(self) -> list[Word]:
         """One token of words."""
         self.buffer, self.pieces = [], []
-        self.quoted = self.dynamic = False
+        self.quoted = self.dynamic = self.piped = False
         text = self.text
         while self.at < len(text):
             char = text[self.at]
@@ -153,7 +153,7 @@ class WordReader:
         texts = [*self.pieces, last] if last or self.quoted or not self.pieces else self.pieces
         if not self.quoted:
             texts = [whole for text in texts for whole in in_braces(text)]
-        return [Word(piece, quoted=self.quoted, dynamic=self.dynamic) for piece in texts]
+        return [Word(text, quoted=self.quoted, dynamic=self.dynamic, piped=self.piped) for text in texts]
 
     def _array(self) -> None:
         end = self.find(")", self.at, -1)
@@ -201,7 +201,7 @@ class WordReader:
             self._dollar(inside=inside)
         elif char in "<>" and text.startswith("(", self.at + 1) and not inside:
             self.at += 1
-            self._bracketed(inside=True)
+            self._bracketed(inside=True, piped=True)
         else:
             self.buffer.append(char)
             self.at += 1
@@ -272,13 +272,15 @@ class WordReader:
         elif inside:
             self.buffer.append(value)
         else:
+            for mark in self.variables.get("IFS", ""):
+                value = value.replace(mark, " ")
             for number, piece in enumerate(value.split()):
                 if number:
                     self.pieces.append("".join(self.buffer))
                     self.buffer = []
                 self.buffer.append(piece)
 
-    def _bracketed(self, *, inside: bool) -> None:
+    def _bracketed(self, *, inside: bool, piped: bool = False) -> None:
         """A substitution's text up to its closing bracket; the reader stands on the opening one."""
         start, depth, at, text = self.at + 1, 0, self.at, self.text
         while at < len(text):
@@ -294,35 +296,22 @@ class WordReader:
             elif char in "()":
                 depth += 1 if char == "(" else -1
                 if depth == 0:
-                    self._substitution(text[start:at], inside=inside)
+                    self._substitution(text[start:at], inside=inside, piped=piped)
                     self.at = at + 1
                     return
             at += 1
         raise ShellError("a substitution does not end")
 
-    def _substitution(self, inner: str, *, inside: bool) -> None:
-        buffer, pieces, quoted, dynamic = self.buffer, self.pieces, self.quoted, self.dynamic
+    def _substitution(self, inner: str, *, inside: bool, piped: bool = False) -> None:
+        kept = self.buffer, self.pieces, self.quoted, self.dynamic
         said = self.substitute(inner)
-        self.buffer, self.pieces, self.quoted, self.dynamic = buffer, pieces, quoted, dynamic
-        self._value(said, "$(...)", inside=inside)
+        self.buffer, self.pieces, self.quoted, self.dynamic = kept
+        self.piped = piped
+        self._value(None if piped else said, "$(...)", inside=inside)
 
 
 def _ansi(raw: str) -> str:
     r"""The text of `$'...'`: \n, \x70, \160, \u0070."""
-    found, at = [], 0
-    while at < len(raw):
-        if raw[at] != "\\":
-            found.append(raw[at])
-            at += 1
-            continue
-        kind, digits, base = raw[at + 1 : at + 2], 0, 16
-        if kind and kind in "01234567":
-            digits, base, at = 3, 8, at - 1
-        digits = {"x": 2, "u": 4, "U": 8}.get(kind, digits)
-        end = at + 2
-        while digits and end < len(raw) and end < at + 2 + digits and raw[end] in "0123456789abcdefABCDEF"[: base + 6]:
-            end += 1
-        code = raw[at + 2 : end]
-        found.append(chr(int(code, base)) if code else ESCAPES.get(kind, kind))
-        at = max(end, at + 2)
-    return "".join(found)
+    for letter in "eE":
+        raw = raw.replace(f"\\{letter}", "\033")
+    return raw.encode("latin-1", "backslashreplace").decode("unicode_escape", "ignore")

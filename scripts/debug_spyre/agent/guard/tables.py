@@ -16,6 +16,7 @@ CARD_OPTIONS = {"limits": "--probe", "doctor": "--probe"}
 NO_CARD_OPTIONS = {"triage": ("--from", "--last"), "investigate": ("--show",)}
 PERSONS_OPTIONS = {"--patch-approved": "P6", "--override": "gate", "--reap": "gate"}
 PERSONS_VERBS = CARD_VERBS | {"close", "install", "prune"}  # a word that only the shell knows may be a person's option
+ENDING_VERBS = _set("close finish revert lock")
 LOOKING_OPTIONS = _set("--dry-run --print-permissions --help -h")
 INNER_VALUED = _set(
     "--as --hypothesis --env --session --timeout --stall --foreground --wait --cards --card --on --image"
@@ -44,103 +45,80 @@ READERS: dict[str, tuple[str, ...] | None] = {
     "awk": ("-i", "-f", "--file", "-E", "-l"), "gawk": ("-i", "-f", "-E", "-l"), "mawk": ("-f",),
     "yes": None, "env": ("-",), "ruff": ("--fix", "format", "clean"), "mypy": ("--install-types",),
 }  # fmt: skip
+TALKERS = _set(
+    "hash whereis apropos tldr whatis info history kill disown jobs notify-send logger curl wget http xh mail apt-cache fc compgen complete"
+)
+SHOWING = _set(
+    "which show info list search view where help whence status ls log logs images inspect outdated config"
+)  # X show pytest
+FILTERS = _set("cat tee tac head tail sed grep base64 rev tr sort nl cut")
 CODE_READERS = _set("sed awk gawk mawk")
 CODE_WRITES = ("system", "getline", "popen", '>"', '> "', '|"', '| "', "w ", "/w", "/e")
-LOOKS_INSIDE = _set("tar unzip zip git rsync scp")  # their arguments are judged by their own rules
 
-# -- wrappers: name -> (options that take a value, words of their own before the command)
+# -- wrappers that change nothing: name -> (options that take a value, words of their own before the command)
 WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
     "timeout": (_set("-k -s --kill-after --signal"), 1), "time": (_set("-f -o"), 0), "nohup": (_set(), 0),
     "nice": (_set("-n --adjustment"), 0), "ionice": (_set("-c -n -p"), 0), "stdbuf": (_set("-i -o -e"), 0),
-    "env": (_set("-u -C --unset --chdir"), 0), "command": (_set(), 0), "builtin": (_set(), 0), "exec": (_set("-a"), 0),
-    "setsid": (_set(), 0), "flock": (_set("-w -E --timeout --wait"), 1), "watch": (_set("-n -d --interval"), 0),
-    "sudo": (_set("-u -g -C -D -h -p"), 0), "doas": (_set("-u -C"), 0), "taskset": (_set(), 1), "chrt": (_set(), 1),
-    "unbuffer": (_set(), 0), "strace": (_set("-o -e -p -s"), 0), "ltrace": (_set("-o -e"), 0), "busybox": (_set(), 0),
-    "xargs": (_set("-I -n -P -L -d -a -s -E --max-procs --max-args"), 0), "numactl": (_set(), 0), "chronic": (_set(), 0),
-    "parallel": (_set("-j --jobs"), 0), "caffeinate": (_set(), 0), "catchsegv": (_set(), 0), "ssh": (_set("-p -i -o -l"), 1),
-    "perf": (_set("-e -o"), 1), "valgrind": (_set(), 0), "gdb": (_set("-ex -x"), 0), "rlwrap": (_set(), 0), "entr": (_set(), 0),
-    "docker": (_set("-e -w -u"), 2), "podman": (_set("-e -w -u"), 2), "uvx": (_set("--from --with --python"), 0),
-    "chroot": (_set(), 1), "unshare": (_set(), 0), "runuser": (_set("-u"), 0), "trap": (_set(), 0), "alias": (_set(), 0),
+    "env": (_set("-u -C --unset --chdir"), 0), "command": (_set(), 0), "builtin": (_set(), 0),
+    "xargs": (_set("-I -n -P -L -d -a -s -E --max-procs --max-args"), 0),
 }  # fmt: skip
-HARMLESS_WRAPPERS = _set("timeout time nice ionice stdbuf env command builtin xargs nohup")
-PARALLEL = _set("parallel watch entr setsid")
+PARALLEL = _set("parallel watch entr setsid")  # they start several commands, or leave them alone
 LATER = _set(
-    "tmux screen su script systemd-run at batch crontab runuser expect sg"
-)  # text of a shell in an argument or on stdin
+    "tmux screen su script systemd-run at batch crontab runuser expect sg ssh"
+)  # stdin and files are shell text too
 SHELLS = _set("bash sh dash zsh ksh ash")
+# words by which a program that the guard does not know may name another one
+COMMANDS = SHELLS | _set(
+    "pytest py.test ptw pytest-watch git gh hub vllm torchrun accelerate deepspeed uv uvx pip pip3 make tox nox hatch",
+    "debug-spyre env rm mv cp tee dd sed perl truncate ln rsync timeout nohup xargs sudo npm just"
+)  # fmt: skip
 
 # -- the card
-TESTERS = _set("pytest py.test")
+TESTERS = _set("pytest py.test ptw pytest-watch pytest_watch")
 SPYRE_MODULES = ("torch_spyre", "spyre_inference", "vllm")
 SPYRE_DEVICE = ('"spyre"', "'spyre'", '"spyre:', "'spyre:")
 LAUNCHERS = _set("torchrun accelerate deepspeed")
 VLLM_VERBS = _set("serve bench chat complete run-batch")
 RUN_MODULES = _set(
     "pdb cProfile profile trace runpy timeit coverage viztracer scalene memray kernprof bdb ipdb debugpy"
-)  # python -m X ... script
-PASSING = {  # a task runner -> (files that say what a task does, words before the task's name)
-    "make": ("GNUmakefile", "makefile", "Makefile"), "gmake": ("GNUmakefile", "makefile", "Makefile"),
-    "just": ("justfile", "Justfile", ".justfile"), "task": ("Taskfile.yml", "Taskfile.yaml"),
-    "npm": ("package.json",), "pnpm": ("package.json",), "yarn": ("package.json",), "bun": ("package.json",),
-    "tox": ("tox.ini", "tox.toml", "setup.cfg", "pyproject.toml"), "nox": ("noxfile.py",), "hatch": ("hatch.toml", "pyproject.toml"),
-    "pdm": ("pyproject.toml",), "poe": ("pyproject.toml",), "inv": ("tasks.py",), "invoke": ("tasks.py",), "doit": ("dodo.py",),
-    "pre-commit": (".pre-commit-config.yaml",),
+)
+PASSING = {  # a task runner -> the files that say what a task does
+    **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
+    **dict.fromkeys(("pdm", "poe"), ("pyproject.toml",)), **dict.fromkeys(("inv", "invoke"), ("tasks.py",)),
+    "just": ("justfile", "Justfile", ".justfile"), "task": ("Taskfile.yml", "Taskfile.yaml"), "doit": ("dodo.py",),
+    "tox": ("tox.ini", "tox.toml", "setup.cfg", "pyproject.toml"), "nox": ("noxfile.py",),
+    "hatch": ("hatch.toml", "pyproject.toml"), "pre-commit": (".pre-commit-config.yaml",),
 }  # fmt: skip
 WHOLE_FILE = _set("tox nox invoke inv doit poe pre-commit")  # any task of these is judged by the whole file
-COMMANDS = _set("pytest py.test python git vllm torchrun uv pip")  # looked for in the files of such runners
+IN_FILES = _set("pytest py.test python git vllm torchrun uv pip")  # looked for in the files of such runners
 TASK_LOOKS = _set("--version --help -h -n --dry-run --just-print -l --list --summary")
-TASK_VERBS = _set("run run-script t exec x -s env")
-RUNS_CODE = ("os.system", "os.popen", "subprocess", "popen", "Popen", "exec(", "execv", "execlp", "spawn", "run_module", "run_path",
-             "pytest.main", "pytest.console_main", "system(", "child_process", "qx", "`", "__import__", "import pytest", "import_module")  # fmt: skip
+TASK_VERBS = _set("run run-script t exec x env")
+RUNS_CODE = ("os.system", "popen", "Popen", "subprocess", "exec", "spawn", "run_module", "run_path", "pytest.main", "pytest.console_main",
+             "system", "child_process", "qx", "`", "__import__", "import pytest", "import_module", "getline")  # fmt: skip
 DESTRUCTIVE_CODE = ("rmtree", "os.remove", "os.unlink", ".unlink(", "os.rename", "os.replace", "shutil.move", "os.rmdir", "truncate(", "urlopen", "urlretrieve", "os.kill")  # fmt: skip
 PLAIN_MODULES = _set("json sys re math collections itertools textwrap")  # a filter of these alone only looks
-UNPLAIN_CODE = (
-    "open",
-    "exec",
-    "eval",
-    "__",
-    "compile",
-    "attr",
-    "modules",
-    "write",
-    "import_",
-    "globals",
-    "vars",
-    "breakpoint",
-    "input",
-)
-WRITING_CODE = (
-    "write",
-    "'w",
-    '"w',
-    "'a'",
-    '"a"',
-    "unlink",
-    "remove",
-    "rename",
-    "replace",
-    "copy",
-    "rmtree",
-    "truncate",
-    "move",
-)
+UNPLAIN_CODE = ("open", "exec", "eval", "__", "compile", "attr", "modules", "write", "import_", "globals", "vars", "breakpoint", "input")  # fmt: skip
+WRITING_CODE = ("write", "'w", '"w', "'a'", '"a"', "unlink", "remove", "rename", "replace", "copy", "rmtree", "truncate", "move")  # fmt: skip
+KEPT_NAMES = ("site-packages", ".venv", "pyproject.toml", "uv.lock", "journal.jsonl", "evidence.json", "settings.json", "guard.py", "info/exclude", ".git/")  # fmt: skip
 
 # -- installers
 INSTALLS = _set(
     "install uninstall sync add remove update upgrade lock tree-install i ci purge dist-upgrade reinstall upgrade-all up"
 )
 INSTALLERS = _set(
-    "apt apt-get dnf yum microdnf zypper apk npm pnpm yarn bun easy_install pipx brew snap conda mamba micromamba poetry pdm pipenv rye pixi hatch"
+    "apt apt-get dnf yum microdnf zypper apk npm pnpm yarn bun pipx brew snap conda mamba micromamba poetry pdm pipenv rye pixi hatch"
 )
-RUNNERS = _set("poetry pdm hatch pipenv rye pixi conda mamba micromamba")
 UV_VALUED = _set(
     "--with --with-editable --with-requirements -w --python -p --project --directory -C --extra --group --only-group --no-group",
     "--no-extra --env-file --index --index-url -i --extra-index-url --package --color --cache-dir --config-file --config-setting",
-    "--python-platform --refresh-package --reinstall-package --upgrade-package -P --link-mode --find-links -f"
+    "--python-platform --refresh-package --reinstall-package --upgrade-package -P --link-mode --find-links -f --from"
 )  # fmt: skip
 
 # -- git
-GIT_VALUED = _set("-C -c --git-dir --work-tree --namespace --config-env --attr-source --super-prefix --exec-path")
+GIT_VALUED = _set(
+    "-C -c --git-dir --work-tree --namespace --config-env --attr-source --super-prefix --exec-path -R --repo"
+)
 GIT_LOOKS = _set(
     "status diff log show blame annotate ls-files ls-tree rev-parse describe shortlog grep merge-base cat-file rev-list name-rev",
     "help version count-objects diff-tree diff-index diff-files for-each-ref show-ref whatchanged var check-ignore check-attr fsck",
@@ -159,17 +137,48 @@ ALWAYS_TAKES = _set("checkout-index filter-branch merge-recursive merge-resolve 
 ASKED_GIT = _set(
     "update-index update-ref symbolic-ref replace commit-tree merge-file mergetool difftool submodule sparse-checkout filter-repo hook"
 )
+# verb -> options by which it takes edits away ("": any use of it does), options by which it does not
+TAKES: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
+    "reset": (("--hard", "--merge", "--keep"), _set()),
+    "restore": (("--worktree", "-W", "-SW", "-WS"), _set()),
+    "read-tree": (("--reset", "-u", "-m"), _set()),
+    "apply": (("--reverse", "-R"), _set("--check --stat --numstat --summary --cached")),
+    "rm": (("",), _set("--cached --dry-run -n")),
+    "clean": (("",), _set("--dry-run")),
+    "stash": (("",), _set("list show create store")),
+    "bisect": (("",), _set("log view visualize terms help")),
+    **dict.fromkeys(("rebase", "pull", "merge", "cherry-pick", "revert", "am"), (("",), _set("--dry-run --show-current-patch"))),
+}  # fmt: skip
+FORGE_WRITES = ("create", "merge", "new", "close", "edit", "ready", "comment", "review")
+SENDS = (
+    "-f",
+    "-F",
+    "--field",
+    "--raw-field",
+    "--input",
+    "POST",
+    "PUT",
+    "PATCH",
+    "-XP",
+    "-XDELETE",
+    "DELETE",
+    "-d",
+    "--data",
+    "--post-data",
+    "--json",
+)
 
 # -- files
 LOCKED_DOWN = _set("pyproject.toml uv.lock")
 CLIENT_FILES = _set("settings.json settings.local.json .claude.json .mcp.json managed-settings.json")
+CONFIG_STEMS = ("requirements", "constraints", "package", "package-lock", "CMakeLists", "tsconfig", "setup")
 SESSION_KEPT = (".jsonl", ".patch", ".html", "evidence.json", ".stop-holds", ".compaction-seen")
 SOURCE_FOLDERS = _set("spyre_inference torch_spyre vllm_spyre tests test src")
 TEXT_FILES = (".txt", ".log", ".out", ".md", ".json", ".csv", ".tsv", ".html", ".diff", ".patch")
 TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108  named to be judged
-REMOVERS = _set("rm mv dd curl wget chmod chown kill pkill killall shutdown reboot shred truncate unlink rmdir")
 LAST_ONLY = _set("cp install ln rsync scp")  # only the last path is written
+COPIES = _set("cp install ln mv dd sponge")
 EDITS_IN_PLACE = {"sed": ("-i", "--in-place"), "perl": ("-i", "-pi"), "ruby": ("-i",), "awk": ("-i",), "gawk": ("-i",)}
-INTERPRETERS = _set("perl ruby node awk gawk mawk lua php Rscript osascript tclsh expect deno")
+INTERPRETERS = _set("perl ruby node awk gawk mawk lua php Rscript osascript tclsh deno")
 PAUSE_WORDS = ("pause", "paused", "halt", "hold on", "hold off", "stand by", "stop here", "stop now", "stop it", "stop for", "please stop",
                "enough for", "that's enough", "take a break", "break off", "wait for me", "leave it")  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from debug_spyre.agent.guard import paths, tables
+from debug_spyre.agent.guard import light, tables
 from debug_spyre.agent.guard.files import SCRIPT, saved_script
 from debug_spyre.agent.guard.finding import EXPERIMENT, LOOKS, NOTHING, Finding, Judge, ask, deny, strongest
 from debug_spyre.agent.guard.person import judge_pip, judge_uv
@@ -10,8 +10,6 @@ from debug_spyre.agent.guard.selection import RUNS_NOTHING, clean, judge_paralle
 from debug_spyre.agent.guard.shell import Command
 from debug_spyre.agent.guard.shell_words import join
 from debug_spyre.agent.guard.tables import NAME
-
-KEPT_NAMES = ("site-packages", ".venv", "pyproject.toml", "uv.lock", "journal.jsonl", "evidence.json", "settings.json", "guard.py", "info/exclude", ".git/")  # fmt: skip
 
 
 def judge_pytest(arguments: list[str], command: Command, judge: Judge) -> Finding:
@@ -41,7 +39,7 @@ def _environment(command: Command) -> list[str]:
 def _run_name(command: Command) -> list[str]:
     """--as NAME where the output was to go to a file of that name."""
     texts = [*(target for _, target in command.redirects), *command.words]
-    stems = [paths.name(text).partition(".")[0] for text in texts]
+    stems = [light.name(text).partition(".")[0] for text in texts]
     return next((["--as", stem] for stem in stems if stem in tables.RUN_NAMES), [])
 
 
@@ -52,23 +50,33 @@ def outside_the_lock(words: list[str], command: Command, why: str) -> Finding:
     return deny("H1", told, card=True)
 
 
+def is_test(word: str) -> bool:
+    """The word names tests: a node id, a test file, the folder of tests."""
+    file = light.name(word.partition("::")[0])
+    return "::" in word or (file.startswith("test_") and file.endswith(".py")) or word in ("tests", "tests/")
+
+
 def judge_python(words: list[str], command: Command, judge: Judge) -> Finding:
     """A Python with -m, -c, a script, or a program on stdin."""
     kind, value, rest = python_target(words)
     if kind == "-m":
         return _judge_module(value, rest, words, command, judge)
-    if kind == "script" and paths.name(value) in tables.TESTERS:
+    if kind == "script" and light.name(value) in tables.TESTERS:
         return judge_pytest(rest, command, judge)
-    if kind == "script" and paths.name(value) == "setup.py" and {*rest} & {"install", "develop"}:
+    if kind == "script" and light.name(value) == "setup.py" and {*rest} & {"install", "develop"}:
         return ask("P4", "a person confirms changes of the environment (setup.py)")
     if kind == "looks":
         return LOOKS
+    if kind == "script" and value == "$(...)":  # <(...)
+        kind = "stdin"
     text = value if kind == "-c" else judge.place.read(value) if kind == "script" else judge.fed_to(command)
-    found = judge_program(text, value if kind == "script" else "this program", words, command, judge)
+    found = judge_program(text, value if kind == "script" else "", words, command, judge)
     if kind == "-c" and not judge.locked and _only_filters(value):
         return LOOKS
     if judge.locked:
         return saved_script(value, judge.place, found) if kind == "script" else NOTHING if found.card else found
+    if kind == "script" and is_test(value) and not found.stops and judge.place.is_spyre_place():
+        return outside_the_lock(words, command, f"{value} is a test")
     return found
 
 
@@ -95,51 +103,58 @@ def python_target(words: list[str]) -> tuple[str, str, list[str]]:
 
 def _judge_module(module: str, rest: list[str], words: list[str], command: Command, judge: Judge) -> Finding:
     root = module.partition(".")[0]
-    if module in tables.TESTERS or root == "pytest":
+    if root in tables.TESTERS:
         return judge_pytest(rest, command, judge)
     if root in ("pip", "uv"):
         return judge_pip(rest) if root == "pip" else judge_uv(["uv", *rest], command, judge)
-    if root in ("tox", "nox", "invoke", "hatch"):
-        return judge_task(root, rest, command, judge)
+    if root in ("debug_spyre", "tox", "nox", "invoke", "hatch", "easy_install", "IPython"):
+        program = {"debug_spyre": NAME, "IPython": "ipython"}.get(root, root)
+        return judge.vouched(judge.words([program, *rest], command))
     if root in ("venv", "ensurepip", "virtualenv"):
         return ask("P4", f"a person confirms changes of environments (python -m {root})")
     if root in tables.RUN_MODULES:
         if "-m" in rest:
-            at = rest.index("-m")
-            return judge_python(["python", "-m", *rest[at + 1 :]], command, judge)
-        scripts = [at for at, word in enumerate(rest) if word.endswith(".py") or paths.name(word) in tables.TESTERS]
+            return judge_python(["python", "-m", *rest[rest.index("-m") + 1 :]], command, judge)
+        scripts = [at for at, word in enumerate(rest) if word.endswith(".py") or light.name(word) in tables.TESTERS]
         if scripts:
             return judge_python(["python", *rest[scripts[0] :]], command, judge)
-        return judge_program("\n".join(rest), "this program", words, command, judge)
+        return judge_program("\n".join(rest), "", words, command, judge)
+    if root == "unittest":
+        if judge.locked:
+            return EXPERIMENT
+        return outside_the_lock(words, command, "a test uses the card") if judge.place.is_spyre_place() else NOTHING
     if root in tables.SPYRE_MODULES or module.startswith("torch.distributed"):
         return outside_the_lock(words, command, f"{module} uses the card")
     return LOOKS if module in ("json.tool", "site", "sysconfig", "platform") else NOTHING
 
 
-def judge_program(text: str | None, what: str, words: list[str], command: Command, judge: Judge) -> Finding:
-    """A program's source: does it reach for the card, for a shell, for files that are kept?"""
+def judge_program(text: str | None, path: str, words: list[str], command: Command, judge: Judge) -> Finding:
+    """A program's source: does it reach for the card, for a shell, for files that are kept? No path: it stands in the line."""
     if not text or "\0" in text:
         return NOTHING
-    if any(name in text for name in KEPT_NAMES) and any(mark in text for mark in tables.WRITING_CODE):
-        return ask(
-            "P5",
-            f"{what} seems to write an environment, a locked file or evidence; a person confirms it. To instrument torch-spyre write a standalone script instead: {SCRIPT}",
-        )
+    what = path or "this program"
+    names = [name for name in (*tables.KEPT_NAMES, "torch_spyre.__file__") if name in text]
+    if names and any(mark in text for mark in tables.WRITING_CODE):
+        told = f"{what} seems to write an environment, a locked file or evidence; a person confirms it"
+        return ask("P5", f"{told}. To instrument torch-spyre write a standalone script instead: {SCRIPT}")
+    if "pip" in text and "import" in text and "main(" in text and "install" in text:
+        return ask("P4", f"{what} installs packages; a person confirms it")
+    literals = _literals(text)
     runs = any(mark in text for mark in tables.RUNS_CODE)
-    inner = strongest([judge.shell(literal) for literal in _literals(text)]) if runs else NOTHING
+    inner = strongest([judge.shell(literal) for literal in literals]) if runs else NOTHING
     if inner.stops and not inner.card:
         return inner
-    reached = reaches_card(text) or ("runs pytest" if inner.card or ("pytest" in text and ".main(" in text) else None)
+    reached = reaches_card(text) or ("runs pytest" if inner.card or ("pytest" in text and "main(" in text) else None)
+    if reached is None and runs and not path:
+        files = [judge.place.read(literal) or "" for literal in literals if literal.endswith(".py")]
+        reached = next((why for why in map(reaches_card, files) if why), None)
     if reached is None:
         return NOTHING
-    if what == "this program":
-        told = f"{NAME} save NAME.py <<'EOF' ... EOF, then {NAME} exec -- python PATH"
-        return deny(
-            "H1",
-            f"{what} {reached}, and the card takes one process at a time. Keep it and run it under the lock: {told}",
-            card=True,
-        )
-    return outside_the_lock(words, command, f"{what} {reached}")
+    if path:
+        return outside_the_lock(words, command, f"{path} {reached}")
+    told = f"{NAME} save NAME.py <<'EOF' ... EOF, then {NAME} exec -- python PATH"
+    why = f"{what} {reached}, and the card takes one process at a time. Keep it and run it under the lock: {told}"
+    return deny("H1", why, card=True)
 
 
 def _only_filters(text: str) -> bool:
@@ -168,9 +183,8 @@ def _literals(text: str) -> list[str]:
         end = at + 1
         while end < len(text) and text[end] != char and text[end] != "\n":
             end += 2 if text[end] == "\\" else 1
-        literal = text[at + 1 : end]
-        row.append(literal)
-        found.append(literal)
+        row.append(text[at + 1 : end])
+        found.append(row[-1])
         at = end + 1
     return [literal for literal in [*found, " ".join(row)] if 2 < len(literal) < 300][:200]
 
@@ -179,17 +193,12 @@ def reaches_card(text: str) -> str | None:
     """In words why this source uses the card, None where nothing says so."""
     for line in text.splitlines() if "\n" in text else text.split(";"):
         bare = line.strip().partition("#")[0]
-        if "import" not in bare:
+        is_import = bare.startswith(("import ", "from ")) or "; import" in bare
+        if not (is_import or "__import__" in bare or "import_module" in bare):
             continue
-        starts = (
-            bare.startswith(("import ", "from "))
-            or "; import" in bare
-            or "__import__" in bare
-            or "import_module" in bare
-        )
         for mark in ",.'\"();":
             bare = bare.replace(mark, " ")
-        for module in tables.SPYRE_MODULES if starts else ():
+        for module in tables.SPYRE_MODULES:
             if module in bare.split():
                 return f"imports {module}"
     if any(mark in text for mark in tables.SPYRE_DEVICE) and "torch" in text:
@@ -213,13 +222,14 @@ def judge_task(name: str, rest: list[str], command: Command, judge: Judge) -> Fi
     tasks = [w for w in rest if not w.startswith("-") and "=" not in w and w not in (folder, *files)]
     if name == "hatch" and tasks[:1] == ["test"]:
         return _as_task(name, rest, judge_pytest([], command, judge))
-    named = [task for task in tasks if task not in tables.TASK_VERBS]
-    tasks = named or (["test"] if tasks and name in ("npm", "pnpm", "yarn", "bun") else [])
+    named = [task.rpartition(":")[2] for task in tasks if task not in tables.TASK_VERBS]
+    named = named or (["test"] if tasks and name in ("npm", "pnpm", "yarn", "bun") else [])
     for path in files or tables.PASSING[name]:
-        text = judge.place.read(paths.join(folder, path)) or ""
+        text = judge.place.read(light.join(folder, path)) if path != "-" else judge.fed_to(command)
         if path == "package.json":
-            text = text.replace("{", "{\n").replace(', "', ',\n"').replace("}", "\n}")
-        lines = _lines_with_commands(name, path, text) if name in tables.WHOLE_FILE else task_lines(text, tasks)
+            text = (text or "").replace("{", "{\n").replace(', "', ',\n"').replace("}", "\n}")
+        is_whole = name in tables.WHOLE_FILE
+        lines = _lines_with_commands(name, path, text or "", named) if is_whole else task_lines(text or "", named)
         found = strongest([judge.shell(line) for line in lines])
         if found.stops:
             return _as_task(name, rest, found)
@@ -238,14 +248,13 @@ def task_lines(text: str, tasks: list[str]) -> list[str]:
     One reading for Makefiles, justfiles, package.json, TOML and YAML. Without a task the first one of the file.
     """
     lines = text.replace("\\\n", " ").splitlines()
-    values = dict(pair for pair in map(_setting, lines) if pair[0])
     heads = [(number, *_head(line)) for number, line in enumerate(lines)]
-    first = next((name for _, name, _ in heads if name), "")
-    todo, seen, found = list(tasks) or [first], set[str](), list[str]()
+    todo = list(tasks) or [next((name for _, name, _ in heads if name), "")]
+    seen, found = set[str](), list[str]()
     while todo:
         task = todo.pop(0)
         for number, name, rest in heads if task not in seen else ():
-            if name != task and name not in (f"pre{task}", f"post{task}"):
+            if name not in (task, f"pre{task}", f"post{task}"):
                 continue
             todo += [word for word in rest.split() if word.isidentifier()]
             found.append(rest)
@@ -255,17 +264,12 @@ def task_lines(text: str, tasks: list[str]) -> list[str]:
                     break
                 found.append(line.strip().lstrip("@-+"))
         seen.add(task)
-    for key, value in values.items():
-        for mark in (f"$({key})", f"${{{key}}}", f"{{{{{key}}}}}"):
+    for line in lines:  # `NAME = value` of a Makefile or justfile
+        key, equals, value = line.partition("=")
+        key, value = key.strip(" :?+"), value.strip().strip("'\"")
+        for mark in (f"$({key})", f"${{{key}}}", f"{{{{{key}}}}}") if equals and key.isidentifier() else ():
             found = [line.replace(mark, value) for line in found]
     return [line.replace("$$", "$") for line in found]
-
-
-def _setting(line: str) -> tuple[str, str]:
-    """`NAME = value` of a Makefile or justfile."""
-    name, equals, value = line.partition("=")
-    name = name.strip(" :?+")
-    return (name, value.strip().strip("'\"")) if equals and name.isidentifier() else ("", "")
 
 
 def _head(line: str) -> tuple[str, str]:
@@ -278,16 +282,18 @@ def _head(line: str) -> tuple[str, str]:
     return "", ""
 
 
-def _lines_with_commands(name: str, path: str, text: str) -> list[str]:
-    """Of runners that hide what they run: every line with a command in it, in a shared file those of its own section."""
+def _lines_with_commands(name: str, path: str, text: str, tasks: list[str]) -> list[str]:
+    """Of runners that hide what they run: every line with a command in it, of the sections that count."""
     lines, shared = [], path in ("pyproject.toml", "setup.cfg")
-    mine = not shared
+    own = [f"[testenv:{task}]" for task in tasks if name == "tox" and f"[testenv:{task}]" in text]
+    counts = not shared and not own
     for line in text.splitlines():
-        mine = (name in line or not shared) if line.startswith("[") else mine
+        if line.startswith("["):
+            counts = line.strip() in own if own else name in line or not shared
         for mark in "\"'[](),=-":
             line = line.replace(mark, " " if mark != "-" or line.lstrip().startswith("- ") else mark)
         words = line.split()
-        at = next((n for n, word in enumerate(words) if word in tables.COMMANDS), None)
-        if mine and at is not None and words[0] not in ("deps", "#"):
+        at = next((n for n, word in enumerate(words) if word in tables.IN_FILES), None)
+        if counts and at is not None and words[0] not in ("deps", "#"):
             lines.append(" ".join(words[at:]))
     return lines
