@@ -78,7 +78,7 @@ def test_one_row_at_a_time_and_a_verdict_stands():
 
 def conclude(story, number=1, named=()):
     session = story.session
-    return queue_rules.check_conclude(tuple(story.events), session, queue_rules.row_of(session, number), named)
+    return queue_rules.check_conclude(session, queue_rules.row_of(session, number), named)
 
 
 def started():

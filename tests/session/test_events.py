@@ -28,7 +28,7 @@ def strategy_for(hint):
     if origin is tuple:
         return st.lists(strategy_for(typing.get_args(hint)[0]), max_size=3).map(tuple)
     if origin is dict:
-        return st.dictionaries(TEXT, JSON, max_size=3)
+        return st.dictionaries(TEXT, strategy_for(typing.get_args(hint)[1]), max_size=3)
     if origin is not None:
         return st.one_of(*(strategy_for(option) for option in typing.get_args(hint)))
     return {

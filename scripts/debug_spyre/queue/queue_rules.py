@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from debug_spyre.session import events as ev
-from debug_spyre.session.state import Hypothesis, Run, Session
+from debug_spyre.session.state import Hypothesis, Session
 from debug_spyre.vocabulary.errors import RefusedError, UsageError
 from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus, Status
 
@@ -119,25 +119,17 @@ def check_start(session: Session, row: Hypothesis) -> None:
         raise RefusedError(f"row {row.number} is {row.status}", next=f"debug-spyre hypothesis {following} --help")
 
 
-def experiments_since_start(events: Sequence[ev.Event], session: Session, number: int) -> tuple[tuple[str, ...], bool]:
+def experiments_since_start(session: Session, row: Hypothesis) -> tuple[tuple[str, ...], bool]:
     """(finished valid runs that test this row, whether anything at all was done) since the row was started."""
-    begun = max((e.seq for e in events if isinstance(e, ev.HypothesisStarted) and e.number == number), default=0)
-    ended = [e.run for e in events if isinstance(e, ev.RunFinished) and e.seq > begun]
-    runs = tuple(r for r in ended if _tests(session.runs.get(r), number))
-    by_hand = any(
-        isinstance(e, ev.ExperimentNoted | ev.ReportMade) and e.seq > begun and e.hypothesis in {None, number}
-        for e in events
-    )
+    ended = [run for run in session.runs.values() if (run.finished_seq or 0) > row.started_seq]
+    ended.sort(key=lambda run: run.finished_seq or 0)
+    runs = tuple(run.id for run in ended if run.valid and run.hypothesis in {None, row.number})
+    noted = [(e.seq, e.hypothesis) for e in session.experiments] + [(e.seq, e.hypothesis) for e in session.reports]
+    by_hand = any(seq > row.started_seq and number in {None, row.number} for seq, number in noted)
     return runs, bool(runs) or by_hand
 
 
-def _tests(run: Run | None, number: int) -> bool:
-    return run is not None and run.valid and run.hypothesis in {None, number}
-
-
-def check_conclude(
-    events: Sequence[ev.Event], session: Session, row: Hypothesis, named: Sequence[str]
-) -> tuple[str, ...]:
+def check_conclude(session: Session, row: Hypothesis, named: Sequence[str]) -> tuple[str, ...]:
     """The runs that show the verdict: those named, whenever they were made, else those since the row was started.
 
     Raises:
@@ -151,7 +143,7 @@ def check_conclude(
             f"row {row.number} is {row.status} and no run is named",
             next=f"debug-spyre hypothesis start {row.number}, or cite the run that shows it: --run rN",
         )
-    runs, anything = experiments_since_start(events, session, row.number)
+    runs, anything = experiments_since_start(session, row)
     for name in named:
         run = session.runs.get(name)
         if run is None or not run.is_finished:

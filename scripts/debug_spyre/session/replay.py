@@ -1,9 +1,13 @@
-"""replay(events) -> Session: how facts become state. Pure, total over legal journals, tolerant of unknown events."""
+"""How facts become state: pure, total over legal journals, tolerant of unknown events, linear in their number.
+
+A draft takes one event after the other; `session()` is the state so far. `replay(events)` does both.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from debug_spyre.session import events as ev
@@ -21,33 +25,31 @@ def replay(events: Iterable[ev.Event]) -> Session:
     Raises:
         NoSessionError: the first known event is not session_opened, or a status in them is unknown.
     """
-    session: Session | None = None
+    draft = Draft()
     for event in events:
-        if session is None:
-            if not isinstance(event, ev.SessionOpened):
-                raise NoSessionError(f"the journal begins with {event.kind!r}, not with session_opened")
-            session = _opened(event)
-            continue
-        step = _STEPS.get(type(event))
-        try:
-            session = step(session, event) if step else session
-        except ValueError as error:
-            raise NoSessionError(f"event {event.seq} ({event.kind}): {error}") from error
-        session = replace(session, updated_at=event.at, last_seq=event.seq)
-    if session is None:
-        raise NoSessionError("the journal is empty")
-    return session
+        draft.add(event)
+    return draft.session()
 
 
 def member_from(data: dict[str, Any]) -> Member:
-    """A member from its journal form."""
+    """A member from its journal form.
+
+    Raises:
+        ValueError: it is none.
+    """
     predicate = data.get("predicate") or {"kind": "fails"}
-    return Member(
-        nodeid=data["nodeid"],
-        predicate=predicate.get("kind", "fails"),
-        op=predicate.get("op"),
-        seconds=predicate.get("seconds"),
-    )
+    if not isinstance(data.get("nodeid"), str) or not isinstance(predicate, dict):
+        raise ValueError(f"{data!r:.80} is no member")  # noqa: TRY004 - the journal's fault, not the caller's
+    kind, op, seconds = predicate.get("kind", "fails"), predicate.get("op"), predicate.get("seconds")
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if (
+        not isinstance(kind, str)
+        or not (op is None or isinstance(op, str))
+        or not (seconds is None or is_number)
+        or (kind == "slower" and seconds is None)
+    ):
+        raise ValueError(f"{predicate!r:.80} is no predicate of a member")
+    return Member(nodeid=data["nodeid"], predicate=kind, op=op, seconds=seconds)
 
 
 def member_to(member: Member) -> dict[str, Any]:
@@ -60,128 +62,125 @@ def member_to(member: Member) -> dict[str, Any]:
     return {"nodeid": member.nodeid, "predicate": predicate}
 
 
-def _opened(event: ev.SessionOpened) -> Session:
-    return Session(
-        stem=event.stem,
-        slug=event.slug,
-        symptom=event.symptom,
-        status=Status.INVESTIGATING,
-        checkout=event.checkout,
-        opened_at=event.at,
-        opened_by=event.by,
-        local_time=event.local_time,
-        updated_at=event.at,
-        last_seq=event.seq,
-        members=tuple(member_from(m) for m in event.members),
-        probe=event.probe,
-        cluster=event.cluster,
-        matrix=event.matrix,
-        source=event.source,
-        tree=event.tree,
-        backend=event.backend,
-        linked_from=event.linked_from,
-        client=event.client,
-        links=(("carved-from", event.linked_from),) if event.linked_from else (),
-    )
+@dataclass(slots=True)
+class Draft:
+    """A session that is being put together."""
+
+    head: dict[str, Any] = field(default_factory=dict)  # the fields of Session that one value replaces
+    members: dict[str, Member] = field(default_factory=dict)
+    departed: list[Departed] = field(default_factory=list)
+    runs: dict[str, Run] = field(default_factory=dict)
+    rows: list[Hypothesis] = field(default_factory=list)
+    kept: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))  # field of Session -> its events
+
+    def add(self, event: ev.Event) -> None:
+        """Take the next event.
+
+        Raises:
+            NoSessionError: it is the first and not session_opened, or a word in it is none of ours.
+        """
+        if not self.head and not isinstance(event, ev.SessionOpened):
+            raise NoSessionError(f"the journal begins with {event.kind!r}, not with session_opened")
+        try:
+            if not self.head:
+                self._open(event)  # type: ignore[arg-type]
+            elif (name := KEPT.get(type(event))) is not None:
+                self.kept[name].append(event)
+            elif (step := _STEPS.get(type(event))) is not None:
+                step(self, event)
+        except ValueError as error:
+            raise NoSessionError(f"event {event.seq} ({event.kind}): {error}") from error
+        self.head["updated_at"], self.head["last_seq"] = event.at, event.seq
+
+    def session(self) -> Session:
+        """The state so far.
+
+        Raises:
+            NoSessionError: there was no event.
+        """
+        if not self.head:
+            raise NoSessionError("the journal is empty")
+        kept: dict[str, Any] = {name: tuple(events) for name, events in self.kept.items()}
+        return Session(
+            **self.head,
+            members=tuple(self.members.values()),
+            departed=tuple(self.departed),
+            runs=dict(self.runs),
+            hypotheses=tuple(self.rows),
+            **kept,
+        )
+
+    def _open(self, event: ev.SessionOpened) -> None:
+        members = {m.nodeid: m for m in map(member_from, event.members)}
+        same = ("stem", "slug", "symptom", "checkout", "local_time", "probe", "cluster", "matrix", "source", "tree")
+        self.head = {name: getattr(event, name) for name in (*same, "backend", "linked_from", "client")}
+        self.head |= {"status": Status.INVESTIGATING, "opened_at": event.at, "opened_by": event.by}
+        self.members = members
+        self.kept["links"] = [("carved-from", event.linked_from)] if event.linked_from else []
+
+    def change_run(self, run_id: str, **changes: Any) -> None:
+        """Change what is known of a run; one that never began is left aside."""
+        if run_id in self.runs:
+            self.runs[run_id] = replace(self.runs[run_id], **changes)
+
+    def change_row(self, number: int, **changes: Any) -> None:
+        """Change the rows of that number; rows are numbered from 1 without a gap, unless somebody edited the journal."""
+        if 0 < number <= len(self.rows) and self.rows[number - 1].number == number:
+            self.rows[number - 1] = replace(self.rows[number - 1], **changes)
+        else:
+            self.rows = [replace(h, **changes) if h.number == number else h for h in self.rows]
 
 
-def _run_started(session: Session, event: ev.RunStarted) -> Session:
-    run = Run(
+def _run_started(draft: Draft, event: ev.RunStarted) -> None:
+    same = [
+        "verb", "name", "argv", "output", "results", "pytest_args", "env", "hypothesis", "members_only", "by", "provenance",
+        "tree_digest", "backend", "supervisor",
+    ]  # fmt: skip
+    draft.runs[event.run] = Run(
         id=event.run,
-        verb=event.verb,
-        name=event.name,
-        argv=event.argv,
-        output=event.output,
-        results=event.results,
-        pytest_args=event.pytest_args,
-        env=event.env,
-        hypothesis=event.hypothesis,
-        members_only=event.members_only,
         started_at=event.began_at or event.at,
         started_seq=event.seq,
-        provenance=event.provenance,
-        tree_digest=event.tree_digest,
-        backend=event.backend,
-        supervisor=event.supervisor,
-        by=event.by,
-    )
-    return replace(session, runs={**session.runs, event.run: run})
-
-
-def _change_run(session: Session, run_id: str, **changes: Any) -> Session:
-    run = session.runs.get(run_id)
-    if run is None:
-        return session
-    return replace(session, runs={**session.runs, run_id: replace(run, **changes)})
-
-
-def _run_progressed(session: Session, event: ev.RunProgressed) -> Session:
-    return _change_run(
-        session,
-        event.run,
-        done=event.done,
-        collected=event.collected,
-        failed_so_far=event.failed,
-        current=event.current,
+        **{name: getattr(event, name) for name in same},
     )
 
 
-def _run_finished(session: Session, event: ev.RunFinished) -> Session:
-    return _change_run(
-        session,
+def _run_progressed(draft: Draft, event: ev.RunProgressed) -> None:
+    draft.change_run(
+        event.run, done=event.done, collected=event.collected, failed_so_far=event.failed, current=event.current
+    )
+
+
+def _run_finished(draft: Draft, event: ev.RunFinished) -> None:
+    same = ("valid", "exit", "seconds", "scope", "counts", "failing", "digest", "evidence", "warnings", "holders")
+    draft.change_run(
         event.run,
         status=RunStatus(event.status),
-        valid=event.valid,
-        exit=event.exit,
-        seconds=event.seconds,
-        scope=event.scope,
-        counts=event.counts,
-        failing=event.failing,
-        digest=event.digest,
-        evidence=event.evidence,
         tree_digest_after=event.tree_digest,
         backend_after=event.backend,
-        warnings=event.warnings,
-        holders=event.holders,
         finished_at=event.ended_at or event.at,
         finished_seq=event.seq,
         current=None,
+        **{name: getattr(event, name) for name in same},
     )
 
 
-def _change_row(session: Session, number: int, **changes: Any) -> Session:
-    rows = tuple(replace(h, **changes) if h.number == number else h for h in session.hypotheses)
-    return replace(session, hypotheses=rows)
+def _hypothesis_added(draft: Draft, event: ev.HypothesisAdded) -> None:
+    same = ("number", "text", "test", "test_class", "cost_seconds", "confidence", "reason", "origin")
+    draft.rows.append(Hypothesis(added_at=event.at, **{name: getattr(event, name) for name in same}))
 
 
-def _hypothesis_added(session: Session, event: ev.HypothesisAdded) -> Session:
-    row = Hypothesis(
-        number=event.number,
-        text=event.text,
-        test=event.test,
-        test_class=event.test_class,
-        cost_seconds=event.cost_seconds,
-        confidence=event.confidence,
-        reason=event.reason,
-        origin=event.origin,
-        added_at=event.at,
-    )
-    return replace(session, hypotheses=(*session.hypotheses, row))
-
-
-def _hypothesis_started(session: Session, event: ev.HypothesisStarted) -> Session:
-    return _change_row(
-        session,
+def _hypothesis_started(draft: Draft, event: ev.HypothesisStarted) -> None:
+    draft.change_row(
         event.number,
         status=HypothesisStatus.IN_PROGRESS,
         command=event.command,
         started_at=event.at,
+        started_seq=event.seq,
     )
 
 
-def _hypothesis_concluded(session: Session, event: ev.HypothesisConcluded) -> Session:
-    return _change_row(
-        session,
+def _hypothesis_concluded(draft: Draft, event: ev.HypothesisConcluded) -> None:
+    draft.change_row(
         event.number,
         status=HypothesisStatus(event.verdict),
         outcome=event.sentence,
@@ -191,94 +190,74 @@ def _hypothesis_concluded(session: Session, event: ev.HypothesisConcluded) -> Se
     )
 
 
-def _hypothesis_dropped(session: Session, event: ev.HypothesisDropped) -> Session:
-    return _change_row(
-        session,
-        event.number,
-        status=HypothesisStatus.DROPPED,
-        outcome=event.reason,
-        concluded_at=event.at,
-    )
+def _hypothesis_dropped(draft: Draft, event: ev.HypothesisDropped) -> None:
+    draft.change_row(event.number, status=HypothesisStatus.DROPPED, outcome=event.reason, concluded_at=event.at)
 
 
-def _summary(session: Session, event: ev.SummaryNoted) -> Session:
-    return replace(session, summaries=(*session.summaries, event))
+def _artifact(draft: Draft, event: ev.ArtifactSaved) -> None:
+    kept = draft.kept["artifacts"]
+    kept[:] = [*(a for a in kept if a.path != event.path), event]
 
 
-def _finding(session: Session, event: ev.FindingNoted) -> Session:
-    return replace(session, findings=(*session.findings, event))
-
-
-def _next(session: Session, event: ev.NextNoted) -> Session:
-    return replace(session, nexts=(*session.nexts, event))
-
-
-def _experiment(session: Session, event: ev.ExperimentNoted) -> Session:
-    return replace(session, experiments=(*session.experiments, event))
-
-
-def _artifact(session: Session, event: ev.ArtifactSaved) -> Session:
-    kept = tuple(a for a in session.artifacts if a.path != event.path)
-    return replace(session, artifacts=(*kept, event))
-
-
-def _member_added(session: Session, event: ev.MemberAdded) -> Session:
+def _member_added(draft: Draft, event: ev.MemberAdded) -> None:
     member = member_from({"nodeid": event.nodeid, "predicate": event.predicate})
-    kept = tuple(m for m in session.members if m.nodeid != event.nodeid)
-    gone = tuple(d for d in session.departed if d.nodeid != event.nodeid)
-    return replace(session, members=(*kept, member), departed=gone)
+    draft.members.pop(member.nodeid, None)  # it stands last
+    draft.members[member.nodeid] = member
+    draft.departed = [d for d in draft.departed if d.nodeid != member.nodeid]
 
 
-def _member_removed(session: Session, event: ev.MemberRemoved) -> Session:
-    departed = Departed(event.nodeid, event.reason, event.moved_to, event.at)
-    members = tuple(m for m in session.members if m.nodeid != event.nodeid)
-    probe = session.probe if session.probe != event.nodeid else None
-    return replace(session, members=members, probe=probe, departed=(*session.departed, departed))
+def _member_removed(draft: Draft, event: ev.MemberRemoved) -> None:
+    draft.members.pop(event.nodeid, None)
+    draft.departed.append(Departed(event.nodeid, event.reason, event.moved_to, event.at))
+    if draft.head["probe"] == event.nodeid:
+        draft.head["probe"] = None
 
 
-def _probe(session: Session, event: ev.ProbeChosen) -> Session:
-    return replace(session, probe=event.nodeid)
+def _probe(draft: Draft, event: ev.ProbeChosen) -> None:
+    draft.head["probe"] = event.nodeid
 
 
-def _reverted(session: Session, event: ev.TreeReverted) -> Session:
-    return replace(session, reverts=(*session.reverts, event))
+def _validated(draft: Draft, event: ev.ValidationRecorded) -> None:
+    draft.head["validation"] = event
 
 
-def _validated(session: Session, event: ev.ValidationRecorded) -> Session:
-    return replace(session, validation=event)
+def _approved(draft: Draft, event: ev.PatchApproved) -> None:
+    draft.head["approval"] = Override("patch-approved", event.reason, event.by, event.at, event.digest)
 
 
-def _approved(session: Session, event: ev.PatchApproved) -> Session:
-    return replace(session, approval=Override("patch-approved", event.reason, event.by, event.at, event.digest))
+def _overridden(draft: Draft, event: ev.GateOverridden) -> None:
+    draft.kept["overrides"].append(Override(event.code, event.reason, event.by, event.at))
 
 
-def _overridden(session: Session, event: ev.GateOverridden) -> Session:
-    override = Override(event.code, event.reason, event.by, event.at)
-    return replace(session, overrides=(*session.overrides, override))
+def _closed(draft: Draft, event: ev.SessionClosed) -> None:
+    draft.head |= {"status": Status(event.status), "closing": event}
 
 
-def _closed(session: Session, event: ev.SessionClosed) -> Session:
-    return replace(session, status=Status(event.status), closing=event)
+def _reopened(draft: Draft, event: ev.SessionReopened) -> None:
+    draft.head |= {"status": Status.INVESTIGATING, "closing": None}
+    draft.kept["reopened"].append(event)
 
 
-def _reopened(session: Session, event: ev.SessionReopened) -> Session:
-    return replace(session, status=Status.INVESTIGATING, closing=None, reopened=(*session.reopened, event))
-
-
-def _linked(session: Session, event: ev.SessionLinked) -> Session:
+def _linked(draft: Draft, event: ev.SessionLinked) -> None:
     link = (event.relation, event.stem)
-    return session if link in session.links else replace(session, links=(*session.links, link))
+    if link not in draft.kept["links"]:
+        draft.kept["links"].append(link)
 
 
-def _report(session: Session, event: ev.ReportMade) -> Session:
-    return replace(session, reports=(*session.reports, event))
+def _unknown(draft: Draft, _event: ev.UnknownEvent) -> None:
+    draft.head["unknown_events"] = draft.head.get("unknown_events", 0) + 1
 
 
-def _unknown(session: Session, _event: ev.UnknownEvent) -> Session:
-    return replace(session, unknown_events=session.unknown_events + 1)
+KEPT: dict[type[ev.Event], str] = {  # events that the state holds as they are
+    ev.SummaryNoted: "summaries",
+    ev.FindingNoted: "findings",
+    ev.NextNoted: "nexts",
+    ev.ExperimentNoted: "experiments",
+    ev.TreeReverted: "reverts",
+    ev.ReportMade: "reports",
+}
 
-
-_STEPS: dict[type[ev.Event], Callable[[Session, Any], Session]] = {
+_STEPS: dict[type[ev.Event], Callable[[Draft, Any], None]] = {
     ev.RunStarted: _run_started,
     ev.RunProgressed: _run_progressed,
     ev.RunFinished: _run_finished,
@@ -286,21 +265,15 @@ _STEPS: dict[type[ev.Event], Callable[[Session, Any], Session]] = {
     ev.HypothesisStarted: _hypothesis_started,
     ev.HypothesisConcluded: _hypothesis_concluded,
     ev.HypothesisDropped: _hypothesis_dropped,
-    ev.SummaryNoted: _summary,
-    ev.FindingNoted: _finding,
-    ev.NextNoted: _next,
-    ev.ExperimentNoted: _experiment,
     ev.ArtifactSaved: _artifact,
     ev.MemberAdded: _member_added,
     ev.MemberRemoved: _member_removed,
     ev.ProbeChosen: _probe,
-    ev.TreeReverted: _reverted,
     ev.ValidationRecorded: _validated,
     ev.PatchApproved: _approved,
     ev.GateOverridden: _overridden,
     ev.SessionClosed: _closed,
     ev.SessionReopened: _reopened,
     ev.SessionLinked: _linked,
-    ev.ReportMade: _report,
     ev.UnknownEvent: _unknown,
 }

@@ -100,6 +100,7 @@ class Hypothesis:
     status: HypothesisStatus = HypothesisStatus.QUEUED
     command: str | None = None  # written before it ran
     started_at: str | None = None
+    started_seq: int = 0
     concluded_at: str | None = None
     outcome: str | None = None  # one sentence, or the reason it was dropped
     excerpt: tuple[str, ...] = ()

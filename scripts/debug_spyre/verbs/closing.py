@@ -216,13 +216,12 @@ def _reopen(args: Namespace) -> int:
     if not args.reason.strip():
         raise UsageError("a session is reopened with a reason", next="debug-spyre reopen 'REASON'")
 
-    def events(known: tuple[ev.Event, ...]) -> Iterable[ev.Event]:
-        session = replay(known)
+    def events(session: Session) -> Iterable[ev.Event]:
         if session.status is Status.INVESTIGATING:
             raise RefusedError(f"session {session.stem} is open already", next="debug-spyre status")
         return [ev.SessionReopened(reason=args.reason.strip())]
 
-    folder.journal.append_with(events)
+    folder.journal.record(events)
     html = after_change(folder)
     lines = ["investigating again; what was validated has to be validated once more", f"log: {html}"]
     answer(lines, {"session": folder.stem, "status": str(Status.INVESTIGATING), "log": str(html)}, as_json=args.json)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from debug_spyre.page.io import page
 from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.queue.session_warnings import half_moved, in_both
-from debug_spyre.session.events import MemberAdded, MemberRemoved, ProbeChosen
+from debug_spyre.session.events import Event, MemberAdded, MemberRemoved, ProbeChosen
 from debug_spyre.session.io import workspace
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import Folder
@@ -53,15 +54,23 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _cluster(args: Namespace) -> int:
     folder = the_session(args)
-    session = workspace.load_session(folder)
-    if args.action is not _list:
-        check_open(session)  # a table of a resolved session speaks of these members
-    lines, data = args.action(args, folder, session)
+    lines, data = args.action(args, folder)
     answer(lines, {"session": folder.stem, **data}, as_json=args.json)
     return 0
 
 
-def _list(_args: Namespace, folder: Folder, session: Session) -> tuple[list[str], dict[str, Any]]:
+def _change(folder: Folder, make: Callable[[Session], Iterable[Event]]) -> None:
+    """Record events of an open session: a table of a resolved one speaks of its members."""
+
+    def events(session: Session) -> Iterable[Event]:
+        check_open(session)
+        return make(session)
+
+    folder.journal.record(events)
+
+
+def _list(_args: Namespace, folder: Folder) -> tuple[list[str], dict[str, Any]]:
+    session = folder.journal.now()
     outcomes = _last_outcomes(session, all_evidence(folder, session))
     rows = [
         {
@@ -87,12 +96,12 @@ def _last_outcomes(session: Session, evidence: dict[str, Evidence]) -> dict[str,
     return found
 
 
-def _add(args: Namespace, folder: Folder, _session: Session) -> tuple[list[str], dict[str, Any]]:
+def _add(args: Namespace, folder: Folder) -> tuple[list[str], dict[str, Any]]:
     members = [member_of(args, n) for n in dict.fromkeys(args.nodeids)]
-    folder.journal.append_with(
-        lambda _: [
-            MemberAdded(nodeid=m.nodeid, predicate=member_to(m)["predicate"], reason=args.reason) for m in members
-        ]
+    reason = args.reason
+    _change(
+        folder,
+        lambda _: [MemberAdded(nodeid=m.nodeid, predicate=member_to(m)["predicate"], reason=reason) for m in members],
     )
     return [f"added {len(members)}; log: {after_change(folder)}"], {"added": [m.nodeid for m in members]}
 
@@ -105,7 +114,9 @@ def _known(session: Session, nodeids: list[str]) -> tuple[Member, ...]:
     return tuple(members[n] for n in dict.fromkeys(nodeids))
 
 
-def _move(args: Namespace, folder: Folder, session: Session) -> tuple[list[str], dict[str, Any]]:
+def _move(args: Namespace, folder: Folder) -> tuple[list[str], dict[str, Any]]:
+    session = folder.journal.now()
+    check_open(session)
     moved = _known(session, args.nodeids)
     other = _half_made(folder, session, args)
     if other is not None:
@@ -150,17 +161,24 @@ def _plan(session: Session, folder: Folder, moved: tuple[Member, ...], args: Nam
     )
 
 
-def _drop(args: Namespace, folder: Folder, session: Session) -> tuple[list[str], dict[str, Any]]:
-    dropped = _known(session, args.nodeids)
-    if len(dropped) == len(session.members):
-        raise RefusedError("the cluster would be empty", next="debug-spyre close blocked --next TEXT")
-    folder.journal.append_with(lambda _: [MemberRemoved(nodeid=m.nodeid, reason=args.reason) for m in dropped])
-    return [f"dropped {len(dropped)}; log: {after_change(folder)}"], {"dropped": [m.nodeid for m in dropped]}
+def _drop(args: Namespace, folder: Folder) -> tuple[list[str], dict[str, Any]]:
+    def gone(session: Session) -> list[Event]:
+        dropped = _known(session, args.nodeids)
+        if len(dropped) == len(session.members):
+            raise RefusedError("the cluster would be empty", next="debug-spyre close blocked --next TEXT")
+        return [MemberRemoved(nodeid=m.nodeid, reason=args.reason) for m in dropped]
+
+    _change(folder, gone)
+    dropped = list(dict.fromkeys(args.nodeids))
+    return [f"dropped {len(dropped)}; log: {after_change(folder)}"], {"dropped": dropped}
 
 
-def _probe(args: Namespace, folder: Folder, session: Session) -> tuple[list[str], dict[str, Any]]:
-    _known(session, [args.nodeid])
-    folder.journal.append(ProbeChosen(nodeid=args.nodeid, reason=args.reason))
+def _probe(args: Namespace, folder: Folder) -> tuple[list[str], dict[str, Any]]:
+    def chosen(session: Session) -> list[Event]:
+        _known(session, [args.nodeid])
+        return [ProbeChosen(nodeid=args.nodeid, reason=args.reason)]
+
+    _change(folder, chosen)
     html = after_change(folder)
     return [
         f"probe: {args.nodeid}",

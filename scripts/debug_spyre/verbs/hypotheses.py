@@ -11,7 +11,6 @@ from typing import Any
 from debug_spyre.queue import queue_rules, queue_words
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session
-from debug_spyre.session.replay import replay
 from debug_spyre.session.state import Session
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
@@ -83,9 +82,10 @@ def _add(args: Namespace) -> int:
             )
         ]
 
-    return _change(
+    _change(
         args, row, lambda s: [f"row {s.hypotheses[-1].number} queued", queue_words.place_in_rank(s, s.hypotheses[-1])]
     )
+    return 0
 
 
 def _seed(args: Namespace) -> int:
@@ -109,7 +109,8 @@ def _seed(args: Namespace) -> int:
         return [queue_words.seed_event(seed, number + i) for i, seed in enumerate(fresh)]
 
     before = len(session.hypotheses)
-    return _change(args, rows, lambda s: queue_words.say_seeded(s, len(s.hypotheses) - before), folder=folder)
+    _change(args, rows, lambda s: queue_words.say_seeded(s, len(s.hypotheses) - before), folder=folder)
+    return 0
 
 
 def _start(args: Namespace) -> int:
@@ -129,11 +130,10 @@ def _start(args: Namespace) -> int:
             queue_words.clip(f"  next: {row.command}", queue_words.MOST_COMMAND),
         ]
 
-    code = _change(args, begin, says)
-    rows = len(load_session(the_session(args)).hypotheses)
+    rows = len(_change(args, begin, says).hypotheses)
     if rows < queue_rules.FEW_ROWS:
         warn(f"{rows} rows are few: write down every plausible one first (debug-spyre hypothesis seed)")
-    return code
+    return 0
 
 
 def _conclude(args: Namespace) -> int:
@@ -143,13 +143,12 @@ def _conclude(args: Namespace) -> int:
             "a verdict needs a sentence", next=f"debug-spyre hypothesis conclude {args.numbers[0]} {args.verdict} TEXT"
         )
 
-    def end(known: tuple[ev.Event, ...]) -> list[ev.Event]:
-        session = replay(known)
+    def end(session: Session) -> list[ev.Event]:
         events: list[ev.Event] = []
         cited = list(args.run)
         for number in args.numbers:
             row = queue_rules.row_of(session, number)
-            runs = queue_rules.check_conclude(known, session, row, cited)
+            runs = queue_rules.check_conclude(session, row, cited)
             excerpt = queue_rules.check_excerpt(_excerpt(args, folder, session, runs))
             events += queue_rules.concluding(row, args.verdict, args.sentence.strip(), runs, excerpt)
             cited = cited or list(runs)  # what answers the first answers the others
@@ -160,8 +159,8 @@ def _conclude(args: Namespace) -> int:
         shown = f" ({', '.join(rows[0].runs)})" if rows[0].runs else ""
         return [*(f"row {row.number} {row.status}{shown}" for row in rows), *queue_words.following(session)]
 
-    folder.journal.append_with(end)
-    return _finish(args, folder, says)
+    _change(args, end, says, folder=folder)
+    return 0
 
 
 def _drop(args: Namespace) -> int:
@@ -182,7 +181,8 @@ def _drop(args: Namespace) -> int:
         return [ev.HypothesisDropped(number=row.number, reason=reason) for row in rows]
 
     dropped = " and ".join(f"row {number}" for number in numbers)
-    return _change(args, off, lambda s: [f"{dropped} dropped", *queue_words.following(s)])
+    _change(args, off, lambda s: [f"{dropped} dropped", *queue_words.following(s)])
+    return 0
 
 
 def _list(args: Namespace) -> int:
@@ -199,18 +199,13 @@ def _list(args: Namespace) -> int:
 _ACTIONS = {"add": _add, "seed": _seed, "start": _start, "conclude": _conclude, "drop": _drop, "list": _list}
 
 
-def _change(args: Namespace, make: Any, says: Any, *, folder: Folder | None = None) -> int:
-    """Check and record in one step under the journal's lock, then render and answer."""
+def _change(args: Namespace, make: Any, says: Any, *, folder: Folder | None = None) -> Session:
+    """Check and record in one step under the journal's lock, then render and answer; the state afterwards."""
     folder = folder or the_session(args)
-    folder.journal.append_with(lambda known: make(replay(known)))
-    return _finish(args, folder, says)
-
-
-def _finish(args: Namespace, folder: Folder, says: Any) -> int:
-    session = load_session(folder)
+    session = folder.journal.record(make)
     after_change(folder)
-    answer(says(session), queue_words.queue_json(session), as_json=args.json)
-    return 0
+    answer(says(session), queue_words.queue_json(session) if args.json else {}, as_json=args.json)
+    return session
 
 
 def _excerpt(args: Namespace, folder: Folder, session: Session, runs: Sequence[str]) -> Sequence[str]:

@@ -12,7 +12,8 @@ from debug_spyre.host.files import PRIVATE, make_folder, sha256_of, write_atomic
 from debug_spyre.host.references import is_there
 from debug_spyre.runs.io.run_environment import BACKEND
 from debug_spyre.session.events import ArtifactSaved, Event, ExperimentNoted, FindingNoted, NextNoted, SummaryNoted
-from debug_spyre.session.io.workspace import Folder, find_checkout, load_session
+from debug_spyre.session.io.workspace import Folder, find_checkout
+from debug_spyre.session.state import Session
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb
@@ -63,13 +64,27 @@ def _note(args: Namespace) -> int:
         event = NextNoted(text=text)
     else:
         event = _experiment(args, folder, text)
-    stamped = folder.journal.append(event)
+    number = args.hypothesis
+    seq = folder.journal.append(event).seq if number is None else _append_to_row(folder, event, number)
     if args.reference and not is_there(args.reference, find_checkout(), folder.path):
         warn(f"--reference {args.reference}: no such file here, in the checkout or among its packages; noted as it is")
     html = after_change(folder)
     lines = [f"noted ({args.what}); log: {html}"]
-    answer(lines, {"session": folder.stem, "seq": stamped.seq, "log": str(html)}, as_json=args.json)
+    answer(lines, {"session": folder.stem, "seq": seq, "log": str(html)}, as_json=args.json)
     return 0
+
+
+def _append_to_row(folder: Folder, event: Event, number: int) -> int:
+    def checked(session: Session) -> list[Event]:
+        _check_row(session, number)
+        return [event]
+
+    return folder.journal.record(checked).last_seq
+
+
+def _check_row(session: Session, number: int) -> None:
+    if session.hypothesis(number) is None:
+        raise UsageError(f"there is no hypothesis {number}", next="debug-spyre hypothesis list")
 
 
 def _text(args: Namespace) -> str:
@@ -80,11 +95,11 @@ def _text(args: Namespace) -> str:
 
 
 def _experiment(args: Namespace, folder: Folder, text: str) -> Event:
-    if args.hypothesis is not None and load_session(folder).hypothesis(args.hypothesis) is None:
-        raise UsageError(f"there is no hypothesis {args.hypothesis}", next="debug-spyre hypothesis list")
     kept: str | None = None
     tail: tuple[str, ...] = ()
     if args.output:
+        if args.hypothesis is not None:
+            _check_row(folder.journal.now(), args.hypothesis)  # before anything is copied
         kept, tail = _keep_output(Path(args.output), folder)
     return ExperimentNoted(
         text=text,
@@ -130,7 +145,7 @@ def _save(args: Namespace) -> int:
     path = _target(folder, args.name)
     if path.exists() and not args.replace:
         raise UsageError(f"{args.name} exists in this session", next=f"debug-spyre save {args.name} --replace")
-    if path.exists() and args.name not in {a.path for a in load_session(folder).artifacts}:
+    if path.exists() and args.name not in {a.path for a in folder.journal.now().artifacts}:
         raise UsageError(f"{args.name} was not saved here: a run wrote it", next="debug-spyre save OTHER-NAME < FILE")
     data = sys.stdin.buffer.read()
     if not data:

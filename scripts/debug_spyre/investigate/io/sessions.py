@@ -19,7 +19,6 @@ from debug_spyre.runs.io.records import load_record
 from debug_spyre.runs.io.run_folder import RUNS, RunFolder
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, find_session, load_session, logs_folder, slugify
-from debug_spyre.session.replay import replay
 from debug_spyre.session.state import Member
 from debug_spyre.triage.io import opening
 from debug_spyre.triage.io.triages import read_triage
@@ -59,7 +58,7 @@ class CauseSession:
 
     def change(self, make: Any) -> None:
         """Append the events that `make(session)` gives, in one step under the journal's lock."""
-        self.folder.journal.append_with(lambda known: make(replay(known)))
+        self.folder.journal.record(make)
         self.work.redraw(self.folder.path)
 
 

@@ -40,6 +40,7 @@ def draw_in_turn(folder: Path) -> None:
         fcntl.flock(drawing, fcntl.LOCK_EX)
         fcntl.flock(waiting, fcntl.LOCK_UN)
         redraw(folder)
+        Folder(folder).journal.keep_state()
 
 
 def redraw(folder: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from debug_spyre.queue import queue_rules
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder
-from debug_spyre.session.replay import replay
+from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.errors import RefusedError
 from debug_spyre.vocabulary.words import HypothesisStatus
 
@@ -19,8 +19,7 @@ def begin_row(folder: Folder, number: int, command: str, *, must: bool) -> None:
         RefusedError: it must, and there is no baseline, or another row is in progress.
     """
 
-    def make(known: tuple[ev.Event, ...]) -> Iterable[ev.Event]:
-        session = replay(known)
+    def make(session: Session) -> Iterable[ev.Event]:
         row = session.hypothesis(number)
         if row is None or row.status is HypothesisStatus.IN_PROGRESS:
             return []
@@ -32,17 +31,16 @@ def begin_row(folder: Folder, number: int, command: str, *, must: bool) -> None:
             return []
         return [ev.HypothesisStarted(number=number, command=command)]
 
-    folder.journal.append_with(make)
+    folder.journal.record(make)
 
 
 def end_row(folder: Folder, number: int, said: tuple[str, str], run: str) -> None:
     """The verdict that was foretold for how the run ended."""
 
-    def make(known: tuple[ev.Event, ...]) -> Iterable[ev.Event]:
-        session = replay(known)
+    def make(session: Session) -> Iterable[ev.Event]:
         row = queue_rules.row_of(session, number)
-        runs = queue_rules.check_conclude(known, session, row, [run])
+        runs = queue_rules.check_conclude(session, row, [run])
         digest = session.runs[run].digest[: queue_rules.MOST_LINES]
         return queue_rules.concluding(row, *said, runs, queue_rules.check_excerpt(digest))
 
-    folder.journal.append_with(make)
+    folder.journal.record(make)

@@ -14,7 +14,6 @@ from debug_spyre.session.io.workspace import (
     Folder,
     find_checkout,
     find_session,
-    load_session,
     logs_folder,
     open_sessions,
 )
@@ -34,11 +33,11 @@ class RunPlace:
 
     def members(self) -> tuple[str, ...]:
         """The session's members by node id; none without a session."""
-        return tuple(m.nodeid for m in load_session(self.folder).members) if self.is_session else ()
+        return tuple(m.nodeid for m in self.folder.journal.now().members) if self.is_session else ()
 
     def has_row(self, number: int) -> bool:
         """The session has that hypothesis."""
-        return self.is_session and load_session(self.folder).hypothesis(number) is not None
+        return self.is_session and self.folder.journal.now().hypothesis(number) is not None
 
 
 def run_place(session: str | None = None) -> RunPlace:
@@ -53,7 +52,7 @@ def run_place(session: str | None = None) -> RunPlace:
         return RunPlace(checkout, Folder(logs / TRIAGE / session), is_session=False)
     try:
         folder = find_session(logs, stem=session)
-        if session or load_session(folder).status is Status.INVESTIGATING:
+        if session or folder.journal.now().status is Status.INVESTIGATING:
             return RunPlace(checkout, folder, is_session=True)
     except UsageError:
         if session or len(open_sessions(logs)) > 1:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +16,10 @@ from typing import TypeVar
 from debug_spyre.host.clock import actor, utc_now
 from debug_spyre.session.chain import sealed
 from debug_spyre.session.events import Event, EventFormatError, from_line, to_line
+from debug_spyre.session.io import checkpoint
 from debug_spyre.session.io.seals import files_of, write_head
+from debug_spyre.session.replay import Draft, NoSessionError
+from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError
 
 JOURNAL = "journal.jsonl"
@@ -52,21 +56,69 @@ class Journal:
         return _parse(self.path, data)
 
     def append(self, event: E) -> E:
-        """Add one event; returns it with its number, time and actor. It is on disk when this returns."""
-        return self._append(lambda _events: (event,), whole=False)[0]  # type: ignore[return-value]
+        """Add one event; returns it with its number, time and actor. It is on disk when this returns.
+
+        Only the last line is parsed, so the cost does not grow with the journal.
+        """
+        with self._locked() as held:
+            begin = held.data.rfind(b"\n", 0, max(held.whole - 1, 0)) + 1
+            if not all(map(_looks_whole, held.data[:begin].splitlines())):
+                begin = 0  # all is parsed, so that a damaged line is named
+            return self._write(held, held.events(begin), (event,))[0]  # type: ignore[return-value]
 
     def append_with(self, make: Callable[[tuple[Event, ...]], Iterable[Event]]) -> tuple[Event, ...]:
         """Under the lock: show `make` what the journal holds, add the events that it returns.
 
-        This is how a number (run, hypothesis) is given without a race, and how a check and its record stay one step.
+        This is how a check and its record stay one step where the check wants all events.
 
         Raises:
             BadInputError: the journal is damaged; EnvironmentTroubleError: it can't be written.
         """
-        return self._append(make, whole=True)
+        with self._locked() as held:
+            events = held.events(0)
+            return self._write(held, events, make(events))
 
-    def _append(self, make: Callable[[tuple[Event, ...]], Iterable[Event]], *, whole: bool) -> tuple[Event, ...]:
-        """`whole`: `make` wants all events; else only the last line is parsed, so the cost does not grow with the journal."""
+    def record(self, make: Callable[[Session], Iterable[Event]]) -> Session:
+        """Under the lock: show `make` the session's state, add the events that it returns; the state afterwards.
+
+        Only lines are parsed that came after the kept state (see checkpoint), so the cost hardly grows with the journal.
+
+        Raises:
+            BadInputError: the journal is damaged or makes no session; EnvironmentTroubleError: it can't be written.
+        """
+        with self._locked() as held:
+            draft, begin = checkpoint.load(self.path.parent, held.data[: held.whole]) or (Draft(), 0)
+            events = held.events(begin)
+            try:
+                for event in events:
+                    draft.add(event)
+                last = events[-1].seq if events else draft.head.get("last_seq", 0)
+                for event in self._write(held, last, make(draft.session())):
+                    draft.add(event)
+            except NoSessionError as error:
+                raise BadInputError(f"{self.path}: {error}", next="debug-spyre status --all") from error
+            return draft.session()
+
+    def now(self) -> Session:
+        """The session's state, read as `record` reads it.
+
+        Raises:
+            BadInputError: the journal is damaged or makes no session.
+        """
+        return self.record(lambda _: ())
+
+    def keep_state(self) -> None:
+        """Keep the state of a long journal beside it, for `record`; a journal that makes no session has none."""
+        with suppress(OSError, EventFormatError, UnicodeDecodeError, NoSessionError, BadInputError):
+            data = self.path.read_bytes()
+            data = data[: data.rfind(b"\n") + 1]
+            draft, known = checkpoint.load(self.path.parent, data) or (Draft(), 0)
+            for event in _parse(self.path, data[known:]).events:
+                draft.add(event)
+            checkpoint.keep(self.path.parent, draft, data, known=known)
+
+    @contextmanager
+    def _locked(self) -> Iterator[_Held]:
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
@@ -76,30 +128,42 @@ class Journal:
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            data = _read_all(descriptor)
-            end = data.rfind(b"\n") + 1
-            begin = data.rfind(b"\n", 0, max(end - 1, 0)) + 1
-            if whole or not all(map(_looks_whole, data[:begin].splitlines())):
-                begin = 0  # all is parsed, so that a damaged line is named
-            reading = _parse(self.path, data[begin:end], first=data.count(b"\n", 0, begin))
-            stamped = _stamp(make(reading.events), last=reading.events[-1].seq if reading.events else 0)
-            self._write(descriptor, data, stamped)
-            return stamped
+            yield _Held(self.path, descriptor, _read_all(descriptor))
         finally:
             os.close(descriptor)
 
-    def _write(self, descriptor: int, data: bytes, stamped: tuple[Event, ...]) -> None:
-        whole = data.rfind(b"\n") + 1
-        last = data[data.rfind(b"\n", 0, whole - 1) + 1 : whole - 1] if whole else None
+    def _write(self, held: _Held, known: tuple[Event, ...] | int, made: Iterable[Event]) -> tuple[Event, ...]:
+        """`known`: the events before, or the number of the last one."""
+        number = known if isinstance(known, int) else known[-1].seq if known else 0
+        stamped, whole = _stamp(made, last=number), held.whole
+        last = held.data[held.data.rfind(b"\n", 0, whole - 1) + 1 : whole - 1] if whole else None
         lines = []
         for event in stamped:
             last = sealed(to_line(event), last, files_of(self.path.parent, event)).encode("utf-8", "replace")
             lines.append(last)
         if lines and last is not None:
-            if whole != len(data):
-                os.ftruncate(descriptor, whole)
-            _write_all(descriptor, b"\n".join(lines) + b"\n", whole)
-            write_head(self.path.parent, data.count(b"\n") + len(lines), last)
+            if whole != len(held.data):
+                os.ftruncate(held.descriptor, whole)
+            _write_all(held.descriptor, b"\n".join(lines) + b"\n", whole)
+            write_head(self.path.parent, held.data.count(b"\n") + len(lines), last)
+        return stamped
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The journal under its lock: its bytes, and how many of them are whole lines."""
+
+    path: Path
+    descriptor: int
+    data: bytes
+
+    @property
+    def whole(self) -> int:
+        return self.data.rfind(b"\n") + 1
+
+    def events(self, begin: int) -> tuple[Event, ...]:
+        """The events of the lines behind this offset."""
+        return _parse(self.path, self.data[begin : self.whole], first=self.data.count(b"\n", 0, begin)).events
 
 
 def _looks_whole(line: bytes) -> bool:

@@ -13,7 +13,6 @@ from pathlib import Path
 from debug_spyre.queue.session_warnings import SessionWarning, half_moved, in_both
 from debug_spyre.session.events import Event, MemberRemoved, SessionLinked
 from debug_spyre.session.io.workspace import Folder, first_event, load_session, session_folders
-from debug_spyre.session.replay import replay
 from debug_spyre.session.state import Session
 from debug_spyre.triage.io.opening import Opening, open_session
 from debug_spyre.vocabulary.errors import BadInputError, RefusedError
@@ -42,8 +41,7 @@ def depart(origin: Folder, stem: str, nodeids: Sequence[str], *, reason: str) ->
         RefusedError: one of them is no member any more.
     """
 
-    def events(known: tuple[Event, ...]) -> Iterable[Event]:
-        session = replay(known)
+    def events(session: Session) -> Iterable[Event]:
         if (CARVED_OUT, stem) in session.links:
             return  # another call has just finished it
         gone = set(nodeids) - {m.nodeid for m in session.members}
@@ -52,7 +50,7 @@ def depart(origin: Folder, stem: str, nodeids: Sequence[str], *, reason: str) ->
         yield from (MemberRemoved(nodeid=nodeid, reason=reason, moved_to=stem) for nodeid in nodeids)
         yield SessionLinked(stem=stem, relation=CARVED_OUT)
 
-    origin.journal.append_with(lambda known: tuple(events(known)))
+    origin.journal.record(lambda session: tuple(events(session)))
 
 
 def half_moves(folder: Folder, session: Session) -> tuple[SessionWarning, ...]:
