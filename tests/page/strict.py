@@ -93,7 +93,7 @@ def check(html):
         if link.startswith("#"):
             assert link[1:] in known, f"{link} leads nowhere"
         else:
-            assert re.fullmatch(r"[A-Za-z0-9._~%/-]+", link), f"an address of a strange form: {link!r}"
+            assert re.fullmatch(r"[A-Za-z0-9._~%/-]+(#[a-z0-9]+)?", link), f"an address of a strange form: {link!r}"
             assert not link.startswith(("/", "//")) and ".." not in link.split("/"), link
     for tag, values in page.attributes:
         for name in ("aria-labelledby", "aria-describedby", "for"):

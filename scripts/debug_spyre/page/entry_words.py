@@ -50,8 +50,7 @@ def run_word(run: Run, reported: Container[str | None] = ()) -> Word:
 def rows_of(frame: Frame, run: Run) -> list[int]:
     """The rows that a run tests: its own, and those whose verdict names it."""
     own = [run.hypothesis] if run.hypothesis is not None else []
-    named = [h.number for h in frame.session.hypotheses if run.id in h.runs]
-    return list(dict.fromkeys([*own, *named]))
+    return list(dict.fromkeys([*own, *frame.rows_naming.get(run.id, [])]))
 
 
 def conclusion(frame: Frame, run_id: str, numbers: list[int]) -> tuple[tuple[Piece, ...], tuple[tuple[Word, int], ...]]:
@@ -59,7 +58,7 @@ def conclusion(frame: Frame, run_id: str, numbers: list[int]) -> tuple[tuple[Pie
     words: list[Piece] = []
     verdicts = []
     for number in numbers:
-        row = frame.session.hypothesis(number)
+        row = frame.rows.get(number)
         if row is None or not row.is_concluded or (row.runs and run_id not in row.runs):
             continue
         verdicts.append((status_word(row.status), number))

@@ -12,6 +12,7 @@ from debug_spyre.page.heading import result_words
 from debug_spyre.page.output import TAIL_LINES, OutputLine, line_css, output_line, tail_lines
 from debug_spyre.page.page_context import Frame, Link, Word, scope_words
 from debug_spyre.page.pictures import Picture
+from debug_spyre.page.selection import OLDER, items_on_page
 from debug_spyre.page.timeline import timeline_picture
 from debug_spyre.queue.session_warnings import unattributed
 from debug_spyre.session.events import ExperimentNoted
@@ -19,7 +20,6 @@ from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.local_time import Moment
 from debug_spyre.vocabulary.safe_text import Piece, clip, count, one_line
 
-WHOLE_ENTRIES = 40  # the newest are shown in full
 OPEN_ENTRIES = 2  # of these the newest have their output open
 COMMAND_WIDTH, WHOLE_WIDTH, SHORT_COMMAND = 2000, 8000, 110
 MOST_WARNINGS = 6
@@ -82,6 +82,8 @@ class ExperimentsView:
     entries: tuple[Entry, ...]
     older: tuple[ShortEntry, ...]
     total: int
+    left_out: int
+    rest: Link | None  # the file with the entries that are left out here
     runs: int
     last: Moment | None
     timeline: Picture | None
@@ -92,24 +94,26 @@ def experiments(frame: Frame) -> ExperimentsView:
     """Section 4."""
     session = frame.session
     loose = frozenset(unattributed(session))
-    items: list[tuple[int, Run | ExperimentNoted]] = [(r.started_seq, r) for r in session.runs.values()]
-    items += [(n.seq, n) for n in session.experiments]
-    items.sort(key=lambda item: item[0], reverse=True)
+    full, short = items_on_page(session)
     numbers = {note.seq: i for i, note in enumerate(session.experiments, start=1)}
     whole = tuple(
         _run(frame, item, loose, is_open=i < OPEN_ENTRIES)
         if isinstance(item, Run)
         else _noted(frame, item, numbers[item.seq], is_open=i < OPEN_ENTRIES)
-        for i, (_, item) in enumerate(items[:WHOLE_ENTRIES])
+        for i, item in enumerate(full)
     )
     older = tuple(
         _short_run(frame, item, loose) if isinstance(item, Run) else _short_note(frame, item, numbers[item.seq])
-        for _, item in items[WHOLE_ENTRIES:]
+        for item in short
     )
+    total = len(session.runs) + len(session.experiments)
+    left_out = total - len(whole) - len(older)
     return ExperimentsView(
         entries=whole,
         older=older,
-        total=len(items),
+        total=total,
+        left_out=left_out,
+        rest=frame.file_link(OLDER) if left_out else None,
         runs=len(session.runs),
         last=whole[0].started if whole else None,
         timeline=timeline_picture(frame),
@@ -141,14 +145,14 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
         started=frame.at(run.started_at),
         took=took(frame, run),
         by=who(frame, run.by),
-        status=run_word(run, {r.run for r in frame.session.reports}),
+        status=run_word(run, frame.reports_of),
         result=result_words(run) if run.is_finished and run.counts else "",
         meta=tuple(meta),
         output=frame.file_link(run.output),
         command=clip(short or whole, COMMAND_WIDTH),
         whole=clip(whole, WHOLE_WIDTH) if short else "",
         answers=_answers(frame, run),
-        reports=tuple(frame.file_link(r.report) for r in frame.session.reports if r.run == run.id and r.report),
+        reports=tuple(frame.file_link(r.report) for r in frame.reports_of.get(run.id, []) if r.report),
         digest=digest[:OPEN_DIGEST],
         more_digest=digest[OPEN_DIGEST:],
         tail=tail,
@@ -166,10 +170,9 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
 def _answers(frame: Frame, run: Run) -> tuple[OutputLine, ...]:
     """The first lines of the reports that rest on this run: the answer stands where the question was asked."""
     found: list[OutputLine] = []
-    for report in frame.session.reports:
-        if report.run == run.id:
-            lines = frame.lines(report.lines[:MOST_ANSWERS])
-            found += [OutputLine(line, "strong" if i == 0 else line_css(line)) for i, line in enumerate(lines)]
+    for report in frame.reports_of.get(run.id, []):
+        lines = frame.lines(report.lines[:MOST_ANSWERS])
+        found += [OutputLine(line, "strong" if i == 0 else line_css(line)) for i, line in enumerate(lines)]
     return tuple(found[: 2 * MOST_ANSWERS])
 
 
@@ -223,7 +226,7 @@ def _short_run(frame: Frame, run: Run, loose: frozenset[str]) -> ShortEntry:
         title=frame.line(f"{run.id} {title(run)}", 60),
         rows=tuple(frame.row_link(n) for n in numbers[:3]),
         started=frame.at(run.started_at),
-        status=run_word(run, {r.run for r in frame.session.reports}),
+        status=run_word(run, frame.reports_of),
         output=frame.file_link(run.output),
         command=one_line(frame.short_command(run) or frame.command(run), SHORT_COMMAND),
         conclusion=one_line(said, 110),

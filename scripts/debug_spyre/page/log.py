@@ -10,7 +10,7 @@ from debug_spyre.page.experiments import ExperimentsView, experiments
 from debug_spyre.page.findings import FindingsView, findings
 from debug_spyre.page.heading import Fact, Live, facts, live, status_word
 from debug_spyre.page.members import ClusterView, cluster
-from debug_spyre.page.page_context import Frame, Link, Material, Word
+from debug_spyre.page.page_context import Frame, Link, Word
 from debug_spyre.page.provenance_section import ProvenanceView, provenance
 from debug_spyre.page.queue_rows import QueueView, queue
 from debug_spyre.page.summary import SummaryView, summary
@@ -68,9 +68,8 @@ class LogView:
     markdown: Link
 
 
-def log_view(material: Material) -> LogView:
+def log_view(frame: Frame) -> LogView:
     """The page of a session."""
-    frame = Frame(material)
     session = frame.session
     running = live(frame)
     checked = validation(frame)

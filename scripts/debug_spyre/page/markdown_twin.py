@@ -128,6 +128,8 @@ def _queue(log: LogView) -> Iterator[str]:
             for r in log.queue.rows
         ),
     )
+    if log.queue.older:
+        yield f"{log.queue.total - len(log.queue.rows)} rows that were tested earlier are in {_file(log.queue.older)}."
     for row in log.queue.rows:
         if row.excerpt:
             yield f"Evidence for H{row.number}:\n\n{block(row.excerpt)}"
@@ -149,6 +151,8 @@ def _experiments(log: LogView) -> Iterator[str]:
         )
     if len(older) > MOST_OLDER:
         yield f"{len(older) - MOST_OLDER} older entries are on the page."
+    if view.rest:
+        yield f"{view.left_out} entries from before these are in {_file(view.rest)}."
 
 
 def _entry(entry: Entry) -> Iterator[str]:

@@ -10,8 +10,10 @@ from typing import Any
 
 from debug_spyre.examine.dossier import Dossier
 from debug_spyre.gate.before_after import BeforeAfter
+from debug_spyre.page.selection import OLDER, items_on_page, rows_on_page
 from debug_spyre.runs.transitions import RunOutcomes
-from debug_spyre.session.state import Run, Session
+from debug_spyre.session.events import ReportMade
+from debug_spyre.session.state import Hypothesis, Run, Session
 from debug_spyre.vocabulary.evidence import Evidence, Outcome
 from debug_spyre.vocabulary.local_time import Moment, Zone, zone_of
 from debug_spyre.vocabulary.masking import MASK, mask, mask_environment, mask_words, secret_values
@@ -70,9 +72,41 @@ class Frame:
         self.zone: Zone = zone_of(self.session.local_time, self.session.opened_at)
         values = {v for run in self.session.runs.values() if run.env for v in secret_values(run.env)}
         self._secrets = tuple(sorted(values | set(material.secrets), key=lambda v: (-len(v), v)))
-        self._anchors = {f"h{h.number}" for h in self.session.hypotheses}
-        self._anchors |= {run for run in self.session.runs if run[:1] == "r" and run[1:].isdigit()}
+        self._anchors = {f"h{row.number}" for row in rows_on_page(self.session.hypotheses)}
+        entries = [item.id for part in items_on_page(self.session) for item in part if isinstance(item, Run)]
+        self._anchors |= {run for run in entries if run[:1] == "r" and run[1:].isdigit()}
         self._anchors |= {f"f{n}" for n in range(1, len(self.session.findings) + 1)}
+
+    @cached_property
+    def rows(self) -> dict[int, Hypothesis]:
+        """The rows by number."""
+        return {row.number: row for row in reversed(self.session.hypotheses)}
+
+    @cached_property
+    def rows_naming(self) -> dict[str, list[int]]:
+        """Run -> the rows whose verdict names it."""
+        found: dict[str, list[int]] = {}
+        for row in self.session.hypotheses:
+            for run in row.runs:
+                found.setdefault(run, []).append(row.number)
+        return found
+
+    @cached_property
+    def runs_for(self) -> dict[int, list[str]]:
+        """Row -> the runs that were made for it."""
+        found: dict[int, list[str]] = {}
+        for run in self.session.runs.values():
+            if run.hypothesis is not None:
+                found.setdefault(run.hypothesis, []).append(run.id)
+        return found
+
+    @cached_property
+    def reports_of(self) -> dict[str | None, list[ReportMade]]:
+        """Run -> the reports that rest on it."""
+        found: dict[str | None, list[ReportMade]] = {}
+        for report in self.session.reports:
+            found.setdefault(report.run, []).append(report)
+        return found
 
     @cached_property
     def measured(self) -> BeforeAfter:
@@ -109,12 +143,17 @@ class Frame:
         return self.zone.moment(self.say(when))
 
     def run_link(self, run_id: str) -> Link:
-        """A link to a run's entry; without an address where the page has none."""
-        return Link(self.say(run_id), f"#{run_id}" if self.knows(run_id) else "")
+        """A link to a run's entry, on the page or in the file beside it; without an address where neither has one."""
+        return Link(self.say(run_id), self._address(run_id, known=run_id in self.session.runs))
 
     def row_link(self, number: int) -> Link:
         """A link to a row of the queue."""
-        return Link(f"H{number}", f"#h{number}" if self.knows(f"h{number}") else "")
+        return Link(f"H{number}", self._address(f"h{number}", known=number in self.rows))
+
+    def _address(self, anchor: str, *, known: bool) -> str:
+        if self.knows(anchor):
+            return f"#{anchor}"
+        return f"{quoted(f'{self.session.stem}/{OLDER}')}#{anchor}" if known and anchor.isalnum() else ""
 
     def file_link(self, path: str, text: str | None = None) -> Link:
         """A link to a file of the session's folder; paths that leave the folder get no address."""

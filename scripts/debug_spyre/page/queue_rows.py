@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from debug_spyre.page.page_context import Frame, Link, Word
+from debug_spyre.page.selection import MOST_ROWS, OLDER, rows_on_page
 from debug_spyre.page.timeline import GLYPHS
 from debug_spyre.session.state import Hypothesis
 from debug_spyre.vocabulary.local_time import Moment, duration
@@ -42,6 +43,8 @@ class QueueView:
     rows: tuple[QueueRow, ...]
     counts: tuple[tuple[Word, int], ...]
     changed: Moment | None
+    total: int
+    older: Link | None  # the file with the rows that are left out here
 
 
 def status_word(status: HypothesisStatus) -> Word:
@@ -55,7 +58,9 @@ def queue(frame: Frame) -> QueueView:
     counts = Counter(row.status for row in rows)
     times = [t for row in rows for t in (row.added_at, row.started_at, row.concluded_at) if t]
     return QueueView(
-        rows=tuple(_row(frame, row) for row in sorted(rows, key=_place)),
+        rows=tuple(_row(frame, row) for row in sorted(rows_on_page(rows), key=_place)),
+        total=len(rows),
+        older=frame.file_link(OLDER) if len(rows) > MOST_ROWS else None,
         counts=tuple((status_word(status), counts[status]) for status in ORDER if counts[status]),
         changed=frame.at(max(times)) if times else None,
     )
@@ -68,8 +73,7 @@ def _place(row: Hypothesis) -> int:
 
 def runs_of(frame: Frame, row: Hypothesis) -> tuple[str, ...]:
     """The runs of a row: those that its verdict names, then those that were made for it."""
-    own = [run.id for run in frame.session.runs.values() if run.hypothesis == row.number]
-    return tuple(dict.fromkeys([*row.runs, *own]))
+    return tuple(dict.fromkeys([*row.runs, *frame.runs_for.get(row.number, [])]))
 
 
 def _row(frame: Frame, row: Hypothesis) -> QueueRow:

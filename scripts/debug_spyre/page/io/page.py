@@ -19,7 +19,7 @@ from debug_spyre.host.templates import render_template, templates_folder
 from debug_spyre.session.events import SessionOpened
 from debug_spyre.session.io import seals
 from debug_spyre.session.io.evidence_store import load_evidence
-from debug_spyre.session.io.workspace import Folder, load_session, session_folders, session_of
+from debug_spyre.session.io.workspace import Folder, session_folders, session_of
 from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.words import BASELINE, RUN_NAMES
@@ -47,13 +47,19 @@ def render(folder: Folder) -> Path:
     """
     from debug_spyre.page.log import log_view
     from debug_spyre.page.markdown_twin import markdown
+    from debug_spyre.page.older import older
+    from debug_spyre.page.page_context import Frame
+    from debug_spyre.page.selection import OLDER
 
     page = folder.html.absolute()
     with _one_at_a_time(folder.path):
         material = _material(folder)
         if material is None:
             return page
-        view = log_view(material)
+        frame = Frame(material)
+        view, rest = log_view(frame), older(frame)
+        if rest is not None:
+            write_atomically(folder.path / OLDER, render_template("older.html.j2", older=rest))
         write_atomically(folder.markdown, markdown(view))
         write_atomically(page, render_template("log.html.j2", log=view))
     _keep_index(folder, view)
@@ -235,7 +241,7 @@ def _listed(folder: Folder) -> Listed:
     size = size_of(folder)
     page = folder.html.is_file()
     try:
-        session = load_session(folder)
+        session = folder.journal.now()
     except DebugSpyreError as error:
         return Listed(folder.stem, None, size, page, trouble=error.what)
     return Listed(folder.stem, session, size, page, secrets=secret_values(os.environ))

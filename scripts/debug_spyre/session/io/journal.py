@@ -46,14 +46,7 @@ class Journal:
         Raises:
             BadInputError: there is no journal, or a line before the last is no event.
         """
-        try:
-            data = self.path.read_bytes()
-        except OSError as error:
-            raise BadInputError(
-                f"cannot read {self.path}: {error.strerror or error}",
-                next="debug-spyre status --all lists the sessions that can be read",
-            ) from error
-        return _parse(self.path, data)
+        return _parse(self.path, self._bytes())
 
     def append(self, event: E) -> E:
         """Add one event; returns it with its number, time and actor. It is on disk when this returns.
@@ -89,33 +82,56 @@ class Journal:
         with self._locked() as held:
             draft, begin = checkpoint.load(self.path.parent, held.data[: held.whole]) or (Draft(), 0)
             events = held.events(begin)
-            try:
+            with self._named():
                 for event in events:
                     draft.add(event)
                 last = events[-1].seq if events else draft.head.get("last_seq", 0)
                 for event in self._write(held, last, make(draft.session())):
                     draft.add(event)
-            except NoSessionError as error:
-                raise BadInputError(f"{self.path}: {error}", next="debug-spyre status --all") from error
             return draft.session()
 
     def now(self) -> Session:
-        """The session's state, read as `record` reads it.
+        """The session's state, read as `record` reads it, without the lock.
 
         Raises:
             BadInputError: the journal is damaged or makes no session.
         """
-        return self.record(lambda _: ())
+        draft, _, _ = self._drafted()
+        with self._named():
+            return draft.session()
 
     def keep_state(self) -> None:
         """Keep the state of a long journal beside it, for `record`; a journal that makes no session has none."""
-        with suppress(OSError, EventFormatError, UnicodeDecodeError, NoSessionError, BadInputError):
-            data = self.path.read_bytes()
-            data = data[: data.rfind(b"\n") + 1]
-            draft, known = checkpoint.load(self.path.parent, data) or (Draft(), 0)
-            for event in _parse(self.path, data[known:]).events:
-                draft.add(event)
+        with suppress(BadInputError):
+            draft, data, known = self._drafted()
             checkpoint.keep(self.path.parent, draft, data, known=known)
+
+    def _drafted(self) -> tuple[Draft, bytes, int]:
+        """The state as a draft, the whole lines that it stands for, and how many bytes of them were known before."""
+        data = self._bytes()
+        data = data[: data.rfind(b"\n") + 1]
+        draft, known = checkpoint.load(self.path.parent, data) or (Draft(), 0)
+        with self._named():
+            for event in _parse(self.path, data[known:], first=data.count(b"\n", 0, known)).events:
+                draft.add(event)
+        return draft, data, known
+
+    def _bytes(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise BadInputError(
+                f"cannot read {self.path}: {error.strerror or error}",
+                next="debug-spyre status --all lists the sessions that can be read",
+            ) from error
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Events that make no session are a fault of this file."""
+        try:
+            yield
+        except NoSessionError as error:
+            raise BadInputError(f"{self.path}: {error}", next="debug-spyre status --all") from error
 
     @contextmanager
     def _locked(self) -> Iterator[_Held]:
