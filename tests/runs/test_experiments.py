@@ -112,9 +112,20 @@ def test_a_crash_under_an_experiment_is_no_selection_of_nothing(place, words):
 
 
 def test_a_fresh_cache_is_a_folder_of_its_own(place):
-    place.write("test_it.py", "import os\ndef test_it(): print(os.environ['TORCHINDUCTOR_CACHE_DIR']); assert 0\n")
-    one = place.json("run", "--fresh-cache", "test_it.py")
-    assert place.events("run_started")[0]["env"]["TORCHINDUCTOR_CACHE_DIR"] in open(one["output"]).read()
+    """The cache of compiled kernels too, wherever the caller's own variables keep it."""
+    place.write(
+        "test_it.py",
+        "import os\ndef test_it(): print({k: v for k, v in os.environ.items() if 'CACHE_DIR' in k}); assert 0\n",
+    )
+    shared = {
+        "SPYRE_KERNEL_CACHE_DIR": str(place.checkout / "shared"),
+        "TORCHINDUCTOR_CACHE_DIR": str(place.checkout / "mine"),
+    }
+    one = place.json("run", "--fresh-cache", "test_it.py", env=shared)
+    given, seen = place.events("run_started")[0]["env"], open(one["output"]).read()
+    for name, other in shared.items():
+        assert f"{name}': '{given[name]}'" in seen
+        assert not os.path.exists(given[name]) and given[name] != other
 
 
 def test_repeat_once_repeats_nothing(place):

@@ -159,6 +159,45 @@ def test_a_stall_kills_only_when_asked_to_and_names_the_test(place):
     assert any("the call of test_it.py::test_silent[its bits]" in w for w in done["warnings"])
 
 
+def test_before_a_run_that_hangs_is_ended_its_stacks_are_in_the_output(place):
+    """Threads and forked children as well; a process that isn't the recorder's is sent nothing."""
+    place.write(
+        "test_it.py",
+        "import os, subprocess, sys, threading, time\n"
+        "def waits_in_a_thread(): time.sleep(60)\ndef waits_in_a_child(): time.sleep(60)\n"
+        "def test_hangs():\n"
+        "    threading.Thread(target=waits_in_a_thread, daemon=True).start()\n"
+        "    if os.fork() == 0: waits_in_a_child()\n"
+        "    other = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "    print('other ended with', other.wait(), file=sys.__stderr__)\n"
+        "    time.sleep(60)\n",
+    )
+    done = place.json("run", "test_it.py", "--stall", "3")
+    output = open(done["output"]).read()
+    assert "stacks before the run was ended" in output
+    assert {"in test_hangs", "in waits_in_a_thread", "in waits_in_a_child"} <= {
+        f"in {name}" for name in ("test_hangs", "waits_in_a_thread", "waits_in_a_child") if f"in {name}\n" in output
+    }
+    assert "other ended with -10" not in output
+    assert any("stacks of all threads" in w for w in done["warnings"])
+
+
+@pytest.mark.parametrize(("text", "given", "seen"), [("os.environ.get('TORCH_SPYRE_FFDC')", {}, "1"), ("", {}, "-"),
+    ("os.environ.get('TORCH_SPYRE_FFDC')", {"TORCH_SPYRE_FFDC": "0"}, "0")])  # fmt: skip
+def test_first_failure_reports_are_on_where_the_version_knows_them(place, text, given, seen):
+    (place.packages / "torch_spyre").mkdir()
+    (place.packages / "torch_spyre/__init__.py").write_text(f"import os\n{text}\n")
+    place.write("test_it.py", f"import os\ndef test_it(): assert os.environ.get('TORCH_SPYRE_FFDC', '-') == {seen!r}\n")
+    assert place.json("run", "test_it.py", env=given)["status"] == "passed"
+
+
+def test_a_run_records_its_cards(place):
+    place.write("test_it.py", "def test_it(): pass\n")
+    place.json("run", "test_it.py", env={"PCIDEVICE_IBM_COM_AIU_VF": "0000:1a:00.1"})
+    cards = place.events("run_started")[0]["provenance"]["cards"]
+    assert cards == [{"device": str(place.device), "address": None, "function": "VF"}]
+
+
 @pytest.mark.parametrize("how", ["fork", "spawn", "orphan"])
 def test_nothing_of_a_run_stays_behind(place, how):
     command, ready = place.hold(how, seconds=4 if how != "orphan" else 60)

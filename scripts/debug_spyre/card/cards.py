@@ -46,6 +46,32 @@ def visible_cards() -> tuple[Card, ...]:
     return chosen or cards
 
 
+def card_facts() -> list[dict[str, str | None]]:
+    """What a run should record of its cards: device file, PCI address, and PF or VF where the host tells."""
+    cards = visible_cards()
+    return [
+        {"device": c.device, "address": (at := c.address or _address_in(c.device)), "function": function_of(at)}
+        for c in cards
+    ]
+
+
+def function_of(address: str | None, pci: Path = PCI) -> str | None:
+    """VF for a virtual function (it has a physical one), PF for a physical one; None where the host does not show it."""
+    if address is None or not (pci / address).exists():
+        given = [name.rpartition("_")[2] for name in ADDRESSES if os.environ.get(name)]
+        return given[0] if len(given) == 1 else None
+    return "VF" if (pci / address / "physfn").exists() else "PF"
+
+
+def _address_in(device: str) -> str | None:
+    """The one PCI device of a VFIO group."""
+    try:
+        names = os.listdir(f"/sys/kernel/iommu_groups/{Path(device).name}/devices")
+    except OSError:
+        return None
+    return names[0] if len(names) == 1 else None
+
+
 def choose_cards(text: str) -> tuple[Card, ...]:
     """The cards that `--cards all|N|LIST` means. A single number is a count; a list names cards by index or device file.
 

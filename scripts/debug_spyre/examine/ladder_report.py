@@ -25,7 +25,7 @@ RUNGS = (
     Rung("op-by-op", "op by op, under an inert dispatch mode", plugin=True),
     Rung("eager", "torch.compile with backend eager", plugin=True),
     Rung("aot_eager", "torch.compile with backend aot_eager", plugin=True),
-    Rung("caches-off", "compile caches off", (("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1"),)),
+    Rung("caches-off", "compile caches off", (("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1"), ("SPYRE_KERNEL_CACHE", "0"))),
     Rung("one-core", "SENCORES=1", (("SENCORES", "1"),)),
     Rung("no-pool-planning", "the planner of the card's memory off", (("HBM_POOL_PLANNING", "0"),)),
     Rung("no-lx-planning", "the planner of the cores' scratchpads off", (("LX_PLANNING", "0"),)),

@@ -6,9 +6,11 @@ its own becomes a `recorder_fault` line. Nothing is patched, nothing is imported
 
 from __future__ import annotations
 
+import faulthandler
 import functools
 import json
 import os
+import signal
 import sys
 import time
 import warnings
@@ -62,6 +64,13 @@ class Recorder:
         self.keeper = debug_spyre_tensors.Keeper(where.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self.descriptor = os.open(where, flags, 0o600)
+        self.answer_with_stacks(where.with_name("stacks.txt"), flags)
+
+    def answer_with_stacks(self, where: Path, flags: int) -> None:
+        """On SIGUSR1 the stacks of all threads go into that file: asked for before a run that hangs is ended."""
+        if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
+            self.stacks = os.open(where, flags, 0o600)
+            faulthandler.register(signal.SIGUSR1, self.stacks, all_threads=True)
 
     def write(self, event: dict[str, Any]) -> None:
         """One line; a full disk or a closed file loses our line, never the test."""

@@ -154,6 +154,8 @@ class Compiled:
             c for _, c in inspect.getmembers(kernel, inspect.isclass) if c.__module__ == getattr(kernel, "__name__", "")
         ]
         self.handlers = sorted({n for c in classes if c.__name__.endswith("OpFuncs") for n in vars(c) if n[0] != "_"})
+        resolve = getattr(_module("_inductor.split_multi_ops"), "_resolve_fx_target", None)
+        self.alone = [name for name in self.handlers if resolve is not None and resolve(name) is None]
         self.refused = sorted({w for c in classes for w in _refused(vars(c).get("reduction"))})
 
     def of(self, op: Any) -> list[Any]:
@@ -372,7 +374,7 @@ def main() -> None:
         rows = overloads(torch, compiled, seen, customs(seen), cpp)
     answer = {
         "torch": torch.__version__, "stub": question["stub"], "troubles": troubles, "holds": device_files(),
-        "handlers": compiled.handlers, "refused": compiled.refused, "overloads": rows,
+        "handlers": compiled.handlers, "refused": compiled.refused, "alone": compiled.alone, "overloads": rows,
     }  # fmt: skip
     Path(sys.argv[2]).write_text(json.dumps(answer), encoding="utf-8")
     del libraries

@@ -27,6 +27,7 @@ class Registry:
     rows: dict[str, Any]
     handlers: frozenset[str]
     refused: frozenset[str]
+    alone: frozenset[str]  # handlers that the backend can't take out of a loop with several
     leaves: LeafTable
     troubles: tuple[str, ...] = ()
     _eager: dict[str, Verdict] = field(default_factory=dict)
@@ -88,7 +89,7 @@ class Registry:
     def _compiled_of(self, index: Index, full: str, depth: int) -> Verdict:
         row = self.rows[full]
         functional = row.get("f")
-        if functional:
+        if functional and row["c"][0] != "lowering":  # of a form that mutates only copy_ reaches the lowerings
             found = self.compiled(index, functional, depth)
             return replace(found, why=f"functionalised to {_dotted(functional)}: {found.why}", own=False)
         kind, place, *more = row["c"]
@@ -99,20 +100,35 @@ class Registry:
             return self._composite(index, full, depth, compiled=True)
         if kind == "upstream-decomposition":
             return self._through_decomposition(index, full, depth)
-        if kind == "upstream-lowering":
-            return self._upstream(place, more[0] if more else "")
-        return self._kept(index, full, listed=kind == "upstream-fallback")
+        listed = kind == "upstream-fallback"
+        if kind == "upstream-lowering" or (listed and self.leaves.calls(full, "p")):
+            return self._upstream(index, full, place, more[0] if more else "", depth)
+        return self._kept(index, full, listed=listed)
 
-    def _upstream(self, handler: str, reduction: str) -> Verdict:
-        if handler and self.handlers and handler not in self.handlers:
-            return _said(
-                "none", f"Inductor's own lowering needs the handler {handler}, which the backend lacks", works=False
-            )
-        if reduction in self.refused:
-            why = f"Inductor's own lowering needs a reduction of the kind {reduction}, which becomes UnimplementedOp when it runs"
-            return _said("none", why, works=False)
-        with_ = f", pointwise handler {handler}" if handler else ""
+    def _upstream(self, index: Index, full: str, place: str, reduction: str, depth: int) -> Verdict:
+        """Inductor's own lowering, which works where the backend has all that it needs for some arguments."""
+        ways = (
+            self.leaves.calls(full, "p")
+            or self.leaves.calls(full, "l")
+            or [[w for w in (place, reduction and f"reduction:{reduction}") if w]]
+        )
+        lacks = [[need for need in way if self._lacks(index, need, depth, alone=len(way) == 1)] for way in ways]
+        least = min(lacks, key=len)
+        if least:
+            return _said("none", f"Inductor's own lowering needs {_in_words(least[0])}", works=False)
+        handlers = [need for need in ways[lacks.index(least)] if ":" not in need]
+        with_ = f", pointwise handler {' '.join(handlers[:4])}" if handlers else ""
+        some = next((lack[0] for lack in lacks if lack), "")
+        with_ += f"; for some arguments it needs {_in_words(some)}" if some else ""
         return _said("upstream", f"Inductor's own lowering (torch {self.torch}){with_}", works=True)
+
+    def _lacks(self, index: Index, need: str, depth: int, *, alone: bool) -> bool:
+        kind, _, name = need.partition(":")
+        if kind == "call":
+            return depth < DEEPEST and name in self.rows and self.eager(index, name, depth + 1).works is False
+        if kind == "reduction":
+            return name in self.refused
+        return bool(self.handlers) and (need not in self.handlers or (need in self.alone and not alone))
 
     def _kept(self, index: Index, full: str, *, listed: bool) -> Verdict:
         eager = self.eager(index, full)
@@ -172,7 +188,7 @@ class Registry:
                     leaves.setdefault(leaf.op, leaf)
             works = {v.works for v in found}
             outcomes.append(False if False in works else None if None in works else True)
-        return _most(outcomes), tuple(leaves.values())
+        return _any_way(outcomes), tuple(leaves.values())
 
     def _one(self, index: Index, full: str, depth: int, *, compiled: bool) -> Verdict:
         return self.compiled(index, full, depth) if compiled else self.eager(index, full, depth)
@@ -201,12 +217,9 @@ def _said(
     return Verdict(verdict, why, site, works=works, source="registry", leaves=leaves)
 
 
-def _most(outcomes: list[bool | None]) -> bool | None:
-    """What holds for more of the ways to call it than not; None where that is not known."""
-    right, wrong = outcomes.count(True), outcomes.count(False)
-    if right + wrong < len(outcomes) - max(right, wrong) or right == wrong:
-        return None
-    return right > wrong
+def _any_way(outcomes: list[bool | None]) -> bool | None:
+    """It works if one of the ways to call it does; None where that is not known."""
+    return True if True in outcomes else None if None in outcomes or not outcomes else False
 
 
 def _some(works: bool | None) -> str:
@@ -216,3 +229,13 @@ def _some(works: bool | None) -> str:
 def _dotted(full: str) -> str:
     op = from_schema_name(full)
     return str(op) if op else full
+
+
+def _in_words(need: str) -> str:
+    """What a backend lacks."""
+    kind, _, name = need.partition(":")
+    if kind == "call":
+        return f"the kernel of {_dotted(name)}, for which there is none"
+    if kind == "reduction":
+        return f"a reduction of the kind {name}, which becomes UnimplementedOp when it runs"
+    return f"the handler {need}, which the backend lacks"

@@ -70,7 +70,11 @@ def op_json(answer: OpAnswer) -> dict[str, Any]:
         "known": answer.known,
         "modes": _both(answer.summary),
         "overloads": {
-            name: {"eager": both.eager.verdict, "compiled": both.compiled.verdict}
+            name: {
+                "eager": both.eager.verdict,
+                "compiled": both.compiled.verdict,
+                "works": {"eager": both.eager.works, "compiled": both.compiled.works},
+            }
             for name, both in answer.overloads.items()
         },
         "sites": [_site(s) for s in answer.sites],

@@ -5,12 +5,16 @@ from __future__ import annotations
 import gc
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from debug_spyre.session.io.workspace import find_checkout, logs_folder
+from debug_spyre.surface.builds import build_of, changes
+from debug_spyre.surface.builds import lines_of as change_lines
 from debug_spyre.surface.index import Index
 from debug_spyre.surface.io.asking import Asked, ask_registry
+from debug_spyre.surface.io.earlier_builds import all_packets, earlier_build
 from debug_spyre.surface.io.fallback_ops import fallen_ops, is_log
 from debug_spyre.surface.io.package_files import cache_folders, find_package, load_surface, read_table
 from debug_spyre.surface.names import OpName, name_in_words, near, parse
@@ -18,7 +22,7 @@ from debug_spyre.surface.op_verdict import OpAnswer, answer_on
 from debug_spyre.surface.op_words import lines_of, op_json, unresolved_json, unresolved_lines
 from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.verb import Verb
-from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, UsageError
+from debug_spyre.vocabulary.errors import BadInputError, DebugSpyreError, Exit, UsageError
 
 MOST_LINES = 10
 
@@ -31,6 +35,11 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--from", dest="run", metavar="RUN", help="every op that a run's evidence names (r3, or a file)"
     )
+    parser.add_argument(
+        "--against",
+        metavar="BUILD",
+        help="which ops gained, lost or changed a form since BUILD: another torch_spyre folder, a kept answer of op --all --json, or a revision that op saw before",
+    )
     parser.add_argument("--package", metavar="DIR", help="a torch_spyre folder that is not the installed one")
     parser.add_argument("--text", action="store_true", help="read the source only: run nothing of the package")
     parser.add_argument("--session", metavar="STEM", help="the session that --from means (default: the current one)")
@@ -39,8 +48,8 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _run(args: Namespace) -> int:
     gc.disable()  # a short process that allocates trees: collecting costs more than it frees
-    if not (args.names or args.all or args.run):
-        raise UsageError("op needs a name, --all or --from RUN", next="debug-spyre op aten.mm")
+    if not (args.names or args.all or args.run or args.against):
+        raise UsageError("op needs a name, --all, --from RUN or --against BUILD", next="debug-spyre op aten.mm")
     checkout = _checkout()
     found = find_package(checkout, args.package)
     caches = cache_folders(logs_folder(checkout) if checkout else None)
@@ -65,6 +74,8 @@ def _run(args: Namespace) -> int:
         "warnings": list(surface.warnings),
     }
     lines = _lines(answers, args, found.folder)
+    if args.against:
+        lines = _against(args.against, index, asked, names, data, checkout=checkout, caches=caches)
     if args.run:
         lines += _of_run(answers, fell, args.run, data)
     if asked.registry is None or asked.registry.stub:
@@ -78,6 +89,31 @@ def _run(args: Namespace) -> int:
     if lines and checkout is not None:
         _keep_for_row(lines, checkout, args.session)
     return int(Exit.NO if suggestions or any(a.missing_overload for a in answers) else Exit.YES)
+
+
+def _against(
+    given: str,
+    index: Index,
+    asked: Asked,
+    names: list[OpName],
+    data: dict[str, Any],
+    *,
+    checkout: Path | None,
+    caches: tuple[Path, ...],
+) -> list[str]:
+    """The differences to another build, of the packets named or of all."""
+    if asked.registry is None:
+        raise BadInputError(f"--against needs the registry, and {asked.how}", next="debug-spyre op --all --text")
+    before, name = earlier_build(given, checkout, caches=caches)
+    wanted = {n.packet_name for n in names}
+    if Path(given).is_file():
+        wanted = wanted or {n.packet_name for n in index.packets()} | {op.rpartition(".")[0] for op in before}
+    packets = [packet for packet in all_packets(asked.registry) if not wanted or packet.packet_name in wanted]
+    old = {op: forms for op, forms in before.items() if not wanted or op.rpartition(".")[0] in wanted}
+    found = changes(old, build_of(index, asked.registry, packets))
+    data["against"] = given
+    data["changes"] = [asdict(change) for change in found]
+    return change_lines(found, name, data["package"]["revision"] or data["package"]["path"])
 
 
 def _keep_for_row(lines: list[str], checkout: Path, stem: str | None) -> None:

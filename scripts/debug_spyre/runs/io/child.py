@@ -13,8 +13,10 @@ from pathlib import Path
 from debug_spyre.card.lock import Held
 from debug_spyre.host import processes
 from debug_spyre.host.best_effort import kept_going
+from debug_spyre.host.fingerprint import site_packages
 from debug_spyre.host.interpreter import first_on_path
-from debug_spyre.runs.io import finish_run, protections
+from debug_spyre.host.spyre_switches import FIRST_FAILURE, known_switches
+from debug_spyre.runs.io import finish_run, protections, stacks
 from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.progress_line import ResultsReader
 from debug_spyre.runs.io.pytest_command import child_path
@@ -105,6 +107,8 @@ class Child:
         env |= self.job.env
         env[RUN_ID] = self.job.run
         env[processes.RUN_FOLDER] = str(self.run_folder.path)
+        if FIRST_FAILURE not in env and known_switches(site_packages(self.job.python), [FIRST_FAILURE]):
+            env[FIRST_FAILURE] = "1"  # torch-spyre writes a report of the first failure
         env.setdefault("PYTHONUNBUFFERED", "1")  # stdout and stderr in order, and nothing lost in an abort
         if self.job.pytest_args is not None:
             env.update(child_path(env))
@@ -189,6 +193,8 @@ class Child:
     def _end(self, pid: int, status: RunStatus, reason: str) -> End:
         """TERM to the command's group, grace, KILL; what it left elsewhere is ended afterwards."""
         mine = processes.read_process(pid)
+        if status in {RunStatus.TIMEOUT, RunStatus.STALLED} and stacks.dump(self.run_folder.path, self.output):
+            self.notes.append("the stacks of all threads stand at the end of the output")
 
         def find() -> list[processes.Process]:
             return [mine] if mine and self.exit is None and processes.is_same(mine.pid, mine.start) else []

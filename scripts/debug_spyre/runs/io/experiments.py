@@ -11,6 +11,7 @@ from debug_spyre.vocabulary.errors import UsageError
 
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.runs.io.series import main; sys.exit(main(sys.argv[2:]))"
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
+KERNELS = "SPYRE_KERNEL_CACHE_DIR"  # torch-spyre keeps compiled kernels below Inductor's cache, or here (2026-09)
 
 
 def with_experiment(
@@ -24,7 +25,9 @@ def with_experiment(
     if fresh_cache:
         cache = spec.folder / "cache" / secrets.token_hex(4)
         spec = replace(
-            spec, env={**spec.env, CACHE: str(cache)}, notes=(*spec.notes, f"an empty compile cache: {cache}")
+            spec,
+            env={**spec.env, CACHE: str(cache), KERNELS: str(cache / "kernels")},
+            notes=(*spec.notes, f"an empty compile cache: {cache}"),
         )
     if repeat is not None and repeat < 2:
         raise UsageError(f"--repeat {repeat} repeats nothing", next="debug-spyre run --repeat 5 ...")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from debug_spyre.card.cards import card_facts
 from debug_spyre.host.best_effort import kept_going
 from debug_spyre.host.fingerprint import backend_fingerprint, site_packages
 from debug_spyre.runs.io import run_folder as rf
@@ -43,6 +44,7 @@ def provenance_of(job: rf.Job) -> Provenance:
         from debug_spyre.host.provenance import provenance
 
         found.facts = provenance(job.checkout, job.python)
+        found.facts["cards"] = card_facts()
     return found
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from debug_spyre.card.lock import card_lock
 from debug_spyre.host.interpreter import choose
+from debug_spyre.host.provenance import revision_of
 from debug_spyre.surface.asked import Registry, full_name
 from debug_spyre.surface.io.package_files import DATA, Found, build_key, keep_text
 from debug_spyre.surface.leaves import LeafTable
@@ -23,6 +24,7 @@ from debug_spyre.vocabulary.errors import CardBusyError
 SCRIPT = Path(__file__).parents[2] / "inside/debug_spyre_registry.py"
 LEAVES = DATA / "leaves-2.13.0.tsv"
 SECONDS = 120.0
+REGISTRY = "-registry.json"
 LONGEST = 300
 
 
@@ -42,10 +44,10 @@ def ask_registry(found: Found, surface: Surface, checkout: Path | None, *, cache
     if not _registers(found.folder):
         return Asked(None, "the source was read: the package has no _autoload to run")
     python = choose(checkout or Path.cwd()).python
-    key = f"{build_key(found)}-{_stamp(python)}-registry"
+    key = f"{build_key(found)}-{_stamp(python)}{REGISTRY}"
     for cache in caches:
         with suppress(OSError, ValueError, LookupError):
-            return _answer(json.loads((cache / f"{key}.json").read_text(encoding="utf-8")))
+            return answer_of(json.loads((cache / key).read_text(encoding="utf-8")))
     told, trouble = None, ""
     if (found.folder / "_C.py").is_file() or (found.is_installed and any(found.folder.glob("_C*.so"))):
         told, trouble = _really(found, surface, python)
@@ -55,8 +57,9 @@ def ask_registry(found: Found, surface: Surface, checkout: Path | None, *, cache
             return Asked(None, f"the source was read: {second or trouble}")
         if trouble:
             told["troubles"].insert(0, trouble)
-    keep_text(caches, f"{key}.json", json.dumps(told))
-    return _answer(told)
+    told["package"] = {"path": str(found.folder), "revision": revision_of(found.folder, checkout)}
+    keep_text(caches, key, json.dumps(told))
+    return answer_of(told)
 
 
 def _really(found: Found, surface: Surface, python: Path) -> tuple[dict[str, Any] | None, str]:
@@ -115,13 +118,19 @@ def _cpp(surface: Surface) -> Iterator[tuple[str, str]]:
             yield full_name(site.op, site.op.overload or "default"), site.place
 
 
-def _answer(told: dict[str, Any]) -> Asked:
+def answer_of(told: dict[str, Any]) -> Asked:
+    """The registry from what the child process told.
+
+    Raises:
+        LookupError, TypeError: it is no such thing.
+    """
     registry = Registry(
         torch=told["torch"],
         stub=told["stub"],
         rows=told["overloads"],
         handlers=frozenset(told["handlers"]),
         refused=frozenset(told["refused"]),
+        alone=frozenset(told["alone"]),
         leaves=LeafTable(LEAVES.read_text(encoding="ascii")),
         troubles=tuple(told["troubles"]),
     )
