@@ -206,3 +206,27 @@ def test_what_ran_when_the_process_died_is_on_disk_and_nothing_is_left_of_an_ord
     assert calls[now["number"]]["call"]["op"] == now["op"]
     copy = calls[now["number"]]["call"]  # of the shape and type that x had when it was brought to the card
     assert copy["kwargs"]["device"] == {"word": 'torch.device("cpu")'} and not copy["args"][0]["tensor"]["host"]
+
+
+REDUCED = """
+import json, sys
+from debug_spyre_points import judged_point
+op, dtype, length, draws = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+spec = lambda *shape: {"tensor": {"shape": list(shape), "dtype": dtype, "low": 0, "high": 2}}
+args = [spec(1, length), spec(length, 4)] if op == "aten.mm.default" else [spec(1, length), [-1], True]
+print(json.dumps([judged_point({"op": op, "args": args}, key=str(draw))["verdict"] for draw in range(draws)]))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("op", ["aten.mean.dim", "aten.sum.dim_IntList", "aten.mm.default"])
+@pytest.mark.parametrize("has_fault", [True, False])
+def test_half_of_a_long_reduction_left_out_is_seen_in_every_draw(tmp_path, op, dtype, has_fault):
+    """One result of thousands of terms: the half may be near the whole by chance, and rounding grows with the length."""
+    for length in (130, 768, 8192):
+        fault = f"partial_reduction:op={op.split('.')[1]}:width=128" if has_fault else ""
+        env = drawn_faults.environment(tmp_path, fault)
+        words = [sys.executable, "-W", "ignore", "-c", REDUCED, op, dtype, str(length), "12"]
+        done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True)
+        verdicts = json.loads(done.stdout.strip().splitlines()[-1])
+        assert verdicts == ["wrong" if has_fault else "right"] * 12, (length, verdicts, done.stderr)
