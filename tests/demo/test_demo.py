@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 SECTIONS = [
     "Session summary", "Hypothesis queue", "Experiment log", "Cluster validation", "Key findings", "Next actions",
 ]  # fmt: skip
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 
 
 class Text(HTMLParser):
@@ -70,9 +70,10 @@ def journal_of(page):
     return folder, [json.loads(line) for line in (folder / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_the_cause_is_found_proved_and_handed_over(demo):
+def test_two_causes_are_found_one_is_resolved_and_one_handed_over(demo):
     by_op = {one["sentence"].split(" ")[0].split(".")[1]: one for one in demo["sessions"]}
-    assert set(by_op) == {"mul"} and by_op["mul"]["status"] == "blocked"
+    assert set(by_op) == {"mean", "mul"}
+    assert by_op["mean"]["status"] == "resolved" and by_op["mul"]["status"] == "blocked"
     assert all(one["claim"] == "cause" for one in demo["sessions"])
     assert Path(by_op["mul"]["issue"]).read_text().splitlines()[0].startswith(f"# {by_op['mul']['sentence'][:80]}")
     for one in demo["sessions"]:
@@ -89,12 +90,14 @@ def test_another_fault_gives_another_sentence(tmp_path):
     assert said.count("$ debug-spyre") >= 3  # every step prints what is typed
 
 
-def test_the_user_s_uncommitted_edit_is_byte_identical_and_nothing_else_is_changed(demo):
+def test_the_user_s_uncommitted_edit_is_byte_identical_and_only_the_approved_patch_is_added(demo):
     assert demo["untouched"]
     changed = subprocess.run(
         ["git", "-C", demo["checkout"], "status", "--porcelain"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    assert [line for line in changed if ".claude" not in line] == [" M spyre_inference/platform.py"]
+    assert [line for line in changed if ".claude" not in line] == [
+        " M spyre_inference/custom_ops/rms_norm.py", " M spyre_inference/platform.py",
+    ]  # fmt: skip
 
 
 def test_the_pages_begin_with_the_cause_show_all_sections_and_their_links_land(demo):

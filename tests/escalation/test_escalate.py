@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from debug_spyre.queue.session_warnings import session_warnings
 from debug_spyre.session import events as ev
-from debug_spyre.session.io.workspace import new_session_folder
+from debug_spyre.session.io.workspace import load_session, new_session_folder
 from debug_spyre.vocabulary.evidence import (
     Evidence,
     Failure,
@@ -208,9 +209,22 @@ def test_a_bundle_is_never_overwritten(place, escalate):
     folder = tell(place)
     escalate()
     before = (folder.path / "escalation/issue.md").read_bytes()
-    assert "never overwritten" in escalate(status=1).stderr
+    assert "never overwritten" in escalate("--name", "escalation", status=1).stderr
     escalate("--name", "second")
+    escalate()
+    assert (folder.path / "escalation-2/issue.md").exists()
     assert (folder.path / "escalation/issue.md").read_bytes() == before
+
+
+def test_a_bundle_that_is_older_than_the_log_is_said_to_be(place, escalate):
+    folder = tell(place)
+    escalate()
+    assert load_session(folder).since_bundle == ()
+    folder.journal.append(ev.FindingNoted(text="only odd sizes"))
+    assert load_session(folder).since_bundle == ("a finding",)
+    assert "stale-bundle" in {x.code for x in session_warnings(load_session(folder), {})}
+    escalate()
+    assert load_session(folder).since_bundle == ()
 
 
 def test_what_is_over_the_cap_is_left_out_and_listed(place, escalate):
@@ -236,7 +250,7 @@ def test_a_full_disk_leaves_no_half_bundle(place, escalate):
             folder.path.chmod(0o700)
     else:
         (folder.path / "escalation.zip").write_text("in the way")
-        escalate(status=1)
+        escalate("--name", "escalation", status=1)
     assert not (folder.path / "escalation").exists()
     assert not list(folder.path.glob(".bundle-*"))
 

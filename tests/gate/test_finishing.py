@@ -7,7 +7,7 @@ import pytest
 from debug_spyre.gate import finishing
 from debug_spyre.vocabulary.words import Status
 
-NO = {"is_changed": False, "is_reverted": False, "is_backend": False, "has_repro": False, "approved": False}
+NO = dict.fromkeys(("is_changed", "is_reverted", "is_backend", "has_repro", "has_bundle", "approved"), False)
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,7 @@ NO = {"is_changed": False, "is_reverted": False, "is_backend": False, "has_repro
         ({}, (), None),
         ({"is_backend": True}, ("repro", "escalate", "close"), Status.BLOCKED),
         ({"is_backend": True, "has_repro": True}, ("escalate", "close"), Status.BLOCKED),
+        ({"is_backend": True, "has_repro": True, "has_bundle": True}, ("close",), Status.BLOCKED),
         ({"is_changed": True}, ("validate", "revert", "close"), Status.RESOLVED),
         ({"is_changed": True, "approved": True}, ("validate", "close"), Status.RESOLVED),
         ({"is_reverted": True}, ("close",), Status.RESOLVED),
@@ -36,12 +37,13 @@ def test_the_steps_follow_from_what_was_proved_and_changed(what, steps, status):
     assert (plan.steps, plan.status) == (steps, status) and plan.why
 
 
-def test_property_a_backend_bug_is_resolved_only_with_a_persons_approval_and_always_goes_to_its_team():
-    for values in itertools.product([False, True], repeat=5):
+def test_property_a_backend_bug_is_resolved_only_with_a_persons_approval_and_goes_to_its_team_once():
+    for values in itertools.product([False, True], repeat=len(NO)):
         given = dict(zip(NO, values, strict=True))
         plan = finishing.plan(**given)
         if given["is_backend"]:
-            assert "escalate" in plan.steps
+            packed = given["has_bundle"] and not given["is_changed"]
+            assert ("escalate" in plan.steps) is not packed
             assert (plan.status is Status.RESOLVED) <= given["approved"]
         if plan.status is not None:
             assert plan.steps[-1] == "close"

@@ -401,6 +401,23 @@ def test_a_workaround_needs_approval():
     assert gate(good_story(), workaround=True, approved="until torch-spyre is fixed").state is OPEN
 
 
+def proved_in_torch_spyre(story, stamp="VERIFIED: 3 of 3 fresh processes, the CPU control passes"):
+    story.add(ev.ReportMade(verb="repro", lines=("proved",), data={"stamp": stamp}))
+    return story
+
+
+def test_a_change_that_goes_round_a_proved_bug_of_torch_spyre_needs_approval_without_any_flag():
+    story = proved_in_torch_spyre(good_story())
+    assert codes(gate(story)) == {"workaround-approved"}
+    assert gate(story, approved="until torch-spyre is fixed").state is OPEN
+    assert gate(proved_in_torch_spyre(good_story(), stamp="UNVERIFIED: 1 of 3")).state is OPEN
+
+
+def test_a_torch_spyre_that_was_mended_is_no_workaround():
+    story = variant(post_kw={"backend": REBUILT}, post_matrix_kw={"backend": REBUILT})
+    assert "workaround-approved" not in codes(gate(proved_in_torch_spyre(story), backend=REBUILT))
+
+
 def commands_of(text):
     """The debug-spyre commands in a `next`, as words."""
     import re

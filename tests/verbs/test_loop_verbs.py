@@ -453,3 +453,12 @@ def test_the_texts_that_are_missing_are_asked_for_by_name():
 
     said = _missing_texts(Folder(Path("debug-x")), {"wasted": "row 3", "cause": None})
     assert said == "debug-spyre finish --session debug-x --cause TEXT --signal TEXT"
+    assert _missing_texts(Folder(Path("debug-x")), dict.fromkeys(("wasted", "cause", "signal"), "x")) is None
+
+
+def test_finish_asks_for_the_texts_before_it_spends_minutes_on_runs(ds):
+    ds("open", "x", "--members", "tests/test_a.py::test_b")
+    (ds.cwd / "changed.py").write_text("x = 1\n")
+    data = json.loads(ds("finish", "--cause", "a", "--json", status=1).stdout)
+    assert (data["stopped_at"], data["steps"]) == ("retrospective", [])
+    assert data["next"].endswith("--wasted TEXT --signal TEXT")

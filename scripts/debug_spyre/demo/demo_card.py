@@ -1,4 +1,4 @@
-"""The demo's surroundings: a copy of the plugin repo in a git repository of its own, and a simulated card with a fault."""
+"""The demo's surroundings: a copy of the plugin repo in a git repository of its own, and a simulated card with two faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 PLACES = (PACKAGE.parents[1] / "tests/simulated_card", PACKAGE / "bundle/simulated_card")  # a checkout, a wheel
 ENTRY_POINT = "[torch.backends]\ntorch_spyre = torch_spyre:_autoload\n"
 NEEDED = ("torch", "numpy", "pytest")
-FAULTS = "layout_width:op=mul"
+FAULTS = "partial_reduction:op=mean:width=128,layout_width:op=mul"
 USERS_FILE = "spyre_inference/platform.py"
 USERS_EDIT = "\n# a colleague's unfinished thought, not committed: \u2603 '\"</script>\n"
 PATCHED_OP = "aten.mean"

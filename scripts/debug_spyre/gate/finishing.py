@@ -32,9 +32,24 @@ def backend_cause(causes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | No
     return next(found, None)
 
 
-def plan(*, is_changed: bool, is_reverted: bool, is_backend: bool, has_repro: bool, approved: bool) -> Plan:
-    """What `finish` does now. `is_changed`: the tree differs from its start; `is_reverted`: what was validated is off again."""
-    tail = (*(() if has_repro else (REPRO,)), ESCALATE) if is_backend else ()
+def plan(
+    *, is_changed: bool, is_reverted: bool, is_backend: bool, has_repro: bool, has_bundle: bool, approved: bool
+) -> Plan:
+    """What `finish` does now.
+
+    Args:
+        is_changed: the tree differs from its start.
+        is_reverted: what was validated is off again.
+        is_backend: a proved cause lies in torch-spyre.
+        has_repro: a script of it is proved.
+        has_bundle: the bundle is written, and nothing came after it.
+        approved: a person approved that the change stays.
+    """
+    tail = (
+        (*(() if has_repro else (REPRO,)), *(() if has_bundle and not is_changed else (ESCALATE,)))
+        if is_backend
+        else ()
+    )
     if is_changed or is_reverted:
         head = () if not is_changed else (VALIDATE,) if approved else (VALIDATE, REVERT)
         if is_backend and not approved:

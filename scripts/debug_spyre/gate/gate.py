@@ -101,7 +101,7 @@ def judge(session: Session, evidence: Mapping[str, Evidence], claim: CloseReques
         gate_state.rows_concluded(session),
         gate_state.retrospective(session, claim),
     ]
-    if claim.workaround:
+    if claim.workaround or gate_state.goes_round_a_bug(m):
         found.append(gate_state.workaround(session, claim))
     return _gate(session, found, claim)
 

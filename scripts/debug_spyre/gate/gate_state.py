@@ -189,15 +189,24 @@ def retrospective(session: Session, claim: CloseRequest) -> Condition:
     return Condition(code, OPEN, "what it was, what was wasted, which signal would have told")
 
 
+def goes_round_a_bug(m: BeforeAfter) -> bool:
+    """The bug was proved in torch-spyre, and what changed is this tree alone."""
+    same_build = {x.backend for x in m.before} == {x.backend for x in m.after}
+    return m.session.verified_repro is not None and m.patched not in {None, m.start} and same_build
+
+
 def workaround(session: Session, claim: CloseRequest) -> Condition:
-    """A workaround in the plugin resolves only where a person approved it."""
+    """A workaround in the plugin resolves only where a person approved it, whether or not it was called one."""
     code = "workaround-approved"
     if claim.approved or session.approval is not None:
         return Condition(
             code, OPEN, "the workaround in the plugin is approved; the bug itself is still to be escalated"
         )
-    text = "a workaround is only a resolution where a person approved it"
-    return Condition(code, SHUT, text, next="debug-spyre close resolved --workaround --patch-approved REASON")
+    proof = "" if claim.workaround else "the bug was proved in torch-spyre, so the change is a workaround: "
+    text = f"{proof}it resolves only where a person approves the patch"
+    return Condition(
+        code, SHUT, text, next="debug-spyre finish; a person may type close resolved --patch-approved REASON"
+    )
 
 
 def evidence_whole(claim: CloseRequest) -> Condition:

@@ -22,7 +22,7 @@ class SessionWarning:
 
 
 ALONE = "run --alone"  # the report of that experiment
-ASIDE = frozenset({"stale-summary", "unattributed"})  # work goes on beside them
+ASIDE = frozenset({"stale-summary", "stale-bundle", "unattributed"})  # work goes on beside them
 
 
 def session_warnings(session: Session, evidence: Mapping[str, Evidence]) -> tuple[SessionWarning, ...]:
@@ -30,7 +30,7 @@ def session_warnings(session: Session, evidence: Mapping[str, Evidence]) -> tupl
     if session.status is not Status.INVESTIGATING:
         return ()
     found = [_no_baseline(session), probe_unlike_cluster(session, evidence), _nothing_explains(session)]
-    found += [_stale_summary(session), _unattributed(session), _few_rows(session)]
+    found += [_stale_summary(session), _stale_bundle(session), _unattributed(session), _few_rows(session)]
     return tuple(concern for concern in found if concern)
 
 
@@ -123,6 +123,13 @@ def _stale_summary(session: Session) -> SessionWarning | None:
     return SessionWarning(
         "stale-summary", "the summary is older than the last verdict", "debug-spyre note summary 'TEXT'"
     )
+
+
+def _stale_bundle(session: Session) -> SessionWarning | None:
+    if not session.since_bundle:
+        return None
+    text = f"the bundle lacks what came after it: {', '.join(session.since_bundle[:3])}"
+    return SessionWarning("stale-bundle", text, "debug-spyre escalate")
 
 
 def unattributed(session: Session) -> tuple[str, ...]:

@@ -182,6 +182,29 @@ class Session:
         """Runs of that name, oldest first."""
         return tuple(r for r in self.runs.values() if r.name == name)
 
+    @property
+    def verified_repro(self) -> ev.ReportMade | None:
+        """The newest script that was proved on the card while its control passes on the CPU: the bug is torch-spyre's."""
+        found = (r for r in reversed(self.reports) if r.verb == "repro")
+        return next((r for r in found if str(r.data.get("stamp", "")).startswith("VERIFIED")), None)
+
+    @property
+    def bundle(self) -> ev.ReportMade | None:
+        """The newest escalation bundle."""
+        return next((r for r in reversed(self.reports) if r.verb == "escalate" and r.report), None)
+
+    @property
+    def since_bundle(self) -> tuple[str, ...]:
+        """What was recorded after the newest bundle and is missing in it; empty where there is none."""
+        if self.bundle is None:
+            return ()
+        packed = self.bundle.seq
+        runs = [f"run {run.id}" for run in self.runs.values() if run.started_seq > packed]
+        notes = [f"a {word}" for word, notes in (("summary", self.summaries), ("finding", self.findings))
+                 if any(note.seq > packed for note in notes)]  # fmt: skip
+        reports = [f"the report of {r.verb}" for r in self.reports if r.seq > packed]
+        return (*runs, *notes, *reports)
+
     def last_run(self, name: str, *, valid: bool = True) -> Run | None:
         """The newest finished run of that name (valid only, unless told otherwise)."""
         found = [r for r in self.named_runs(name) if r.is_finished and (r.valid or not valid)]

@@ -156,12 +156,8 @@ def _events(session: Session, gate: Gate, claim: CloseRequest, wanted: Status) -
         signal=told.signal,
         next_action=claim.next_action or (session.nexts[-1].text if session.nexts else None),
         workaround=claim.workaround,
-        escalated=_bundle(session),
+        escalated=session.bundle.report if session.bundle else None,
     )
-
-
-def _bundle(session: Session) -> str | None:
-    return next((r.report for r in reversed(session.reports) if r.verb == "escalate" and r.report), None)
 
 
 def _answer(folder: Folder, gate: Gate, wanted: Status, claim: CloseRequest, html: Path, *, as_json: bool) -> int:
@@ -179,7 +175,10 @@ def _says_closed(session: Session, gate: Gate, wanted: Status, claim: CloseReque
     lines += [f"  set aside by {by.get(x.code, 'somebody')}: {x.code}: {x.override}" for x in gate.overridden]
     if claim.approved and session.approval:
         lines.append(f"  the patch stays in the tree, approved by {session.approval.by}")
-    if (claim.workaround or wanted is Status.BLOCKED) and _bundle(session) is None:
+    if session.since_bundle:
+        lines.append(f"  the bundle lacks what came after it: {', '.join(session.since_bundle[:SHOWN])}")
+        lines.append(f"  next: debug-spyre escalate --session {session.stem}")
+    elif (claim.workaround or wanted is Status.BLOCKED) and session.bundle is None:
         lines.append(
             f"  next: debug-spyre escalate --session {session.stem}"
         )  # a closed session is not the current one

@@ -23,6 +23,7 @@ from debug_spyre.vocabulary.errors import DebugSpyreError, Exit
 COMMAND = "import sys; sys.path.insert(0, sys.argv.pop(1)); from debug_spyre.cli import main; sys.exit(main())"
 MATRIX = ("tests/test_rms_norm.py", "tests/test_silu_and_mul.py")
 APPROVAL = "the demo plays the person who approves this work-around"
+WASTED = "nothing: the demo tried no hypothesis by hand"
 MOST_ISSUE = 24
 PLAN = """\
 A copy of a small plugin repo, a simulated card with faults, and a colleague's uncommitted edit that must survive.
@@ -119,7 +120,8 @@ def _finish(shell: Shell, cause: dict[str, Any]) -> dict[str, Any]:
     if shell.demo.patch_for(cause["op"]):
         shell.say("\nThe demo now changes spyre_inference/custom_ops/rms_norm.py, as an engineer would:")
         shell.say(shell.demo.patch_text())
-        words += ["--patch-approved", APPROVAL]
+        words += ["--patch-approved", APPROVAL, "--wasted", WASTED]
+        words += ["--signal", str(cause["wrong_values"] or cause["sentence"])]
     shell.type(*words, allow=(0, 1))
     folder = shell.demo.logs / str(cause["session"])
     issue = folder / "escalation/issue.md"

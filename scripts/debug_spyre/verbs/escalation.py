@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from itertools import chain, count
 
 from debug_spyre.escalation.io import bundle, handover
 from debug_spyre.escalation.readiness import Lack, lacks
@@ -25,7 +26,9 @@ def _arguments(parser: ArgumentParser) -> None:
         "--preview", action="store_true", help="show what would be in it and what is hidden; write nothing"
     )
     parser.add_argument(
-        "--name", default="escalation", metavar="NAME", help="folder and zip inside the session's folder"
+        "--name",
+        metavar="NAME",
+        help="folder and zip inside the session's folder (default: escalation, escalation-2, ...)",
     )
     parser.add_argument(
         "--cap", type=float, default=bundle.DEFAULT_CAP / MEGABYTE, metavar="MB", help="size cap (default %(default)g)"
@@ -38,7 +41,8 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _escalate(args: Namespace) -> int:
     folder = the_session(args)
-    target = folder.path / workspace.check_slug(args.name, command="debug-spyre escalate --name")
+    name = args.name or _free_name(folder)
+    target = folder.path / workspace.check_slug(name, command="debug-spyre escalate --name")
     if args.cap <= 0:
         raise UsageError(f"a cap of {args.cap:g} MB holds nothing", next="debug-spyre escalate --cap 20")
     session = workspace.load_session(folder)
@@ -76,6 +80,12 @@ def _escalate(args: Namespace) -> int:
     lines += ["next: debug-spyre close blocked --next 'filed as ...'", f"log: {html}"]
     answer(lines, {**data, "bundle": str(written), "zip": str(archive), "log": str(html)}, as_json=args.json)
     return 0
+
+
+def _free_name(folder: Folder) -> str:
+    """A bundle is never overwritten: a newer one lies beside it."""
+    names = chain(["escalation"], (f"escalation-{number}" for number in count(2)))
+    return next(name for name in names if not any((folder.path / f"{name}{end}").exists() for end in bundle.ENDINGS))
 
 
 def _refusal(missing: tuple[Lack, ...]) -> RefusedError:

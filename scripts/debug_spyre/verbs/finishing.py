@@ -61,7 +61,8 @@ def _finish(args: Namespace) -> int:
         is_changed=_is_changed(session),
         is_reverted=bool(session.validation and session.reverts and session.reverts[-1].patched),
         is_backend=core.backend_cause(causes) is not None,
-        has_repro=_has_repro(session),
+        has_repro=session.verified_repro is not None,
+        has_bundle=session.bundle is not None and not session.since_bundle,
         approved=bool(args.patch_approved or session.approval),
     )
     steps: list[dict[str, Any]] = []
@@ -69,6 +70,10 @@ def _finish(args: Namespace) -> int:
         following = "change the code or the test, then the same call; or: debug-spyre close blocked --next TEXT"
         return _stop(args, folder, steps, _Stop("validate", plan.why, following, int(Exit.NO)))
     texts["cause"] = texts.get("cause") or core.cause_text(causes)
+    asked = _missing_texts(folder, texts)
+    if plan.status is Status.RESOLVED and asked:
+        why = "`resolved` asks for three texts: the cause, what was wasted effort, which signal pointed to the cause"
+        return _stop(args, folder, steps, _Stop("retrospective", why, asked, int(Exit.NO)))
     for step in plan.steps:
         words = _words(step, args, plan, texts, folder)
         done = subprocess.run(
@@ -83,8 +88,7 @@ def _finish(args: Namespace) -> int:
             }
         )
         if done.returncode != 0:
-            following = _missing_texts(folder, texts) if told["text"].startswith("retrospective") else told["next"]
-            return _stop(args, folder, steps, _Stop(step, told["text"], following, done.returncode))
+            return _stop(args, folder, steps, _Stop(step, told["text"], told["next"], done.returncode))
     return _end(args, folder, steps)
 
 
@@ -101,10 +105,10 @@ def _texts(args: Namespace, folder: Folder) -> dict[str, str | None]:
     return kept
 
 
-def _missing_texts(folder: Folder, texts: Mapping[str, str | None]) -> str:
-    """The same call with the texts that nobody gave yet."""
+def _missing_texts(folder: Folder, texts: Mapping[str, str | None]) -> str | None:
+    """The same call with the texts that nobody gave yet; None where all are there."""
     missing = [f"--{name} TEXT" for name in ("cause", "wasted", "signal") if not texts.get(name)]
-    return f"debug-spyre finish --session {folder.stem} {' '.join(missing)}"
+    return f"debug-spyre finish --session {folder.stem} {' '.join(missing)}" if missing else None
 
 
 def _causes(folder: Folder) -> list[Mapping[str, Any]]:
@@ -118,10 +122,6 @@ def _is_changed(session: Session) -> bool:
     """The tree differs from what it was at open."""
     now = present(Path(session.checkout)).tree
     return now is not None and now != session.tree.get("digest")
-
-
-def _has_repro(session: Session) -> bool:
-    return any(r.verb == "repro" and str(r.data.get("stamp", "")).startswith("VERIFIED") for r in session.reports)
 
 
 def _words(step: str, args: Namespace, plan: core.Plan, texts: Mapping[str, str | None], folder: Folder) -> list[str]:

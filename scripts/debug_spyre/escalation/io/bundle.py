@@ -25,6 +25,7 @@ from debug_spyre.vocabulary.errors import EnvironmentTroubleError, RefusedError
 from debug_spyre.vocabulary.masking import secret_values
 
 BINARY = (".safetensors", ".npy", ".pt", ".png")
+ENDINGS = ("", ".zip", ".map.json")  # the folder, its archive, the map of what was hidden
 DEFAULT_CAP = 20 * 1024 * 1024
 TAIL_BYTES = 256 * 1024
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
@@ -141,8 +142,9 @@ def write_bundle(plan: Plan, folder: Path) -> tuple[Path, Path]:
     Raises:
         RefusedError: the folder or the zip exists; EnvironmentTroubleError: the disk is full or not writable.
     """
-    archive, private_map = folder.with_name(folder.name + ".zip"), folder.with_name(folder.name + ".map.json")
-    for path in (folder, archive, private_map):
+    paths = tuple(folder.with_name(folder.name + ending) for ending in ENDINGS)
+    _, archive, private_map = paths
+    for path in paths:
         if path.exists():
             raise RefusedError(
                 f"{path} exists; a bundle is never overwritten", next="debug-spyre escalate --name OTHER"
