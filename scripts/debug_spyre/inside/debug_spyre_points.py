@@ -13,6 +13,7 @@ import torch
 from debug_spyre_calls import is_device, mapped, tensors_in  # type: ignore[import-not-found]
 from debug_spyre_judging import SUMS, difference, pattern_of  # type: ignore[import-not-found]
 from debug_spyre_layouts import with_layout  # type: ignore[import-not-found]
+from debug_spyre_ways import way_round  # type: ignore[import-not-found]
 
 MOST_ELEMENTS = 1 << 22
 REDUCTIONS = {"sum", "mean", "amax", "amin", "prod", "linalg_vector_norm", "var", "std", "any", "all", "max", "min"}
@@ -334,7 +335,9 @@ def run_point(
 
 
 def _carried_out(op: Any, call: dict[str, Any]) -> Any:
-    """The op as such, or inside a graph of its own where the call says so."""
+    """The op as such; in another way, or inside a graph of its own, where the call says so."""
+    if call.get("way"):
+        return way_round(op, call["way"])
     if call.get("mode") != "compiled":
         return op
 

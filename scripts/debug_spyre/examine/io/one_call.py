@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,8 @@ from debug_spyre.examine.call_sentences import part_of_sum
 from debug_spyre.examine.features import JsonCall, packet_of, tensor_specs
 from debug_spyre.examine.io.engine import Engine, TimeIsUpError, verdict_of
 from debug_spyre.examine.search import Answer, Ask, Found, find
-from debug_spyre.examine.variation import Space, contiguous, default_layout, plain, resized
+from debug_spyre.examine.variation import Space, plain, resized
+from debug_spyre.examine.ways import ways_round
 
 SUMS, MOST_SUMMED = {"sum", "mean", "mm", "bmm", "addmm", "matmul"}, 1100
 CHECKED = 4  # border calls that are made again, each in a process of its own
@@ -85,7 +85,7 @@ def examine(
     elif has_time(f"the condition of {call['op']}"):
         cause.found, cause.space = _search(engine, random_data, bad, seed)
     cause.said = _contribution(engine, cause) or cause.said
-    cause.ways = _ways_round(engine, cause)
+    cause.ways = _measured_ways(engine, cause)
     return cause
 
 
@@ -213,42 +213,13 @@ def fewest(items: Sequence[JsonCall], shows: Any) -> list[JsonCall]:
     return kept
 
 
-def _ways_round(engine: Engine, cause: CallCause) -> list[dict[str, str]]:
+def _measured_ways(engine: Engine, cause: CallCause) -> list[dict[str, str]]:
     """Other forms of the very call, with its own values, each measured."""
-    call = cause.call
-    forms: list[tuple[str, JsonCall]] = []
-    every = tensor_specs(call)
-    if any(s.get("stride") or s.get("offset") for s in every):
-        forms.append(("contiguous inputs", contiguous(plain(call))))
-    if any(s.get("layout") for s in every):
-        forms.append(("the card's default layout (a copy made on the CPU)", default_layout(call)))
-    for op, form in cause.space.forms if cause.space else ():
-        if op != call["op"]:
-            forms.append((f"{op}{' (out=)' if form == 'out' else ''}", {**copy.deepcopy(call), "op": op, "form": form}))
-    forms.append(("compiled", {**copy.deepcopy(call), "mode": "compiled"}))
-    if packet_of(call["op"]) in {"aten.mul", "aten.add", "aten.maximum", "aten.minimum"} and len(call["args"]) > 1:
-        swapped = copy.deepcopy(call)
-        swapped["args"][:2] = swapped["args"][1::-1]
-        forms.append(("operands exchanged", swapped))
-    wide = copy.deepcopy(plain(call))
-    for spec in tensor_specs(wide):
-        if spec["dtype"] in {"float16", "bfloat16"}:
-            spec["dtype"] = "float32"
-    if wide != plain(call):
-        forms.append(("in float32", wide))
-    if cause.found and cause.found.condition and cause.found.borders:
-        for term, (right, _) in zip(cause.found.condition.terms, cause.found.borders, strict=False):
-            if term.relation == ">" and term.feature.startswith(("size(", "numel(", "rows(")):
-                forms.append(
-                    (
-                        f"in chunks, so that {term.words().replace('longer than', 'at most').replace('more than', 'at most')}",
-                        right,
-                    )
-                )
-    answers = engine.points([form for _, form in forms])
+    condition = cause.found.condition if cause.found else None
+    ways = ways_round(cause.call, cause.space, condition)
+    answers = engine.points([call for _, call in ways])
     return [
-        {"text": text, "measured": "right" if a.get("verdict") == "right" else str(a.get("verdict") or "died")}
-        for (text, _), a in zip(forms, answers, strict=True)
+        {"text": text, "measured": str(a.get("verdict") or "died")} for (text, _), a in zip(ways, answers, strict=True)
     ]
 
 
