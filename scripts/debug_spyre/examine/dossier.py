@@ -115,6 +115,9 @@ def cause_lines(cause: Cause) -> list[str]:
     known = (cause.known or {}).get("limits") or ()
     if known:
         lines.append(f"  known limitation: {known[0]}")
+    similar = (cause.known or {}).get("similar") or ()
+    if similar:
+        lines.append(f"  seen before: {_few(tuple(similar), 2)}")
     if cause.open:
         lines.append(f"  open: {_few(cause.open, 2)}")
     return lines[:MOST_LINES]

@@ -6,6 +6,7 @@ Each takes and gives what the op does, so that its result is judged like the op'
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,8 +29,8 @@ def in_chunks(op: Any, places: Places, size: int) -> Callable[..., Any]:
         total, back = first.size(dim), dim - first.dim()
         parts = []
         for start in range(0, total, size):
-            cut = _at(places, lambda t, d, s=start: t.narrow(d, s, min(size, total - s)))
-            few, more = _changed((args, kwargs), cut)
+            length = min(size, total - start)
+            few, more = _changed((args, kwargs), _at(places, partial(_cut, start=start, length=length)))
             parts.append(op(*few, **more))
         is_kept = parts[0].dim() >= -back and parts[0].size(back) == min(size, total)
         if is_kept:
@@ -39,6 +40,10 @@ def in_chunks(op: Any, places: Places, size: int) -> Callable[..., Any]:
         return op(torch.stack(parts, dim), *args[1:], **kwargs)
 
     return run
+
+
+def _cut(tensor: torch.Tensor, dim: int, *, start: int, length: int) -> torch.Tensor:
+    return tensor.narrow(dim, start, length)
 
 
 def padded(op: Any, places: Places, multiple: int) -> Callable[..., Any]:

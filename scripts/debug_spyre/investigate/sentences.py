@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Sequence
 
 from debug_spyre.examine.dossier import Cause
+from debug_spyre.examine.features import packet_of
+from debug_spyre.surface.limits import Limit, Reading
+
+PRODUCTS = ("matrix product", "matrix products")
+OTHER_NAMES = {
+    **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm", "matmul"), PRODUCTS), "linear": ("linear layer", *PRODUCTS),
+    "constant_pad_nd": ("pad",), "_to_copy": (".to(dtype)", "dtype change"),
+}  # fmt: skip
 
 
-def known_limits(op: str, limits: Sequence[Any] = ()) -> list[str]:
-    """Known limitations that name the op: their statements."""
-    packet = op.split(".")[1].rstrip("_")
-    return [x.statement for x in limits if packet in x.statement.lower().split() or f"`{packet}`" in x.statement][:3]
+def known_limits(op: str, limits: Iterable[Limit]) -> list[str]:
+    """Known limitations that hold and name the op: their statements, at most three."""
+    packet = packet_of(op).partition(".")[2]
+    names = {packet, *OTHER_NAMES.get(packet, ())}
+    named = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, sorted(names)))})(?![\w])", re.IGNORECASE)
+    return [x.statement for x in limits if x.state is not Reading.LIFTED and named.search(x.statement)][:3]
 
 
 def next_of(causes: Sequence[Cause], left_out: Sequence[str]) -> str:

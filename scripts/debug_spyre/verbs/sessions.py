@@ -12,7 +12,6 @@ from debug_spyre.page.io import page
 from debug_spyre.page.overview import clip
 from debug_spyre.session.io import workspace
 from debug_spyre.session.similar import Similar, find_similar
-from debug_spyre.session.state import Session
 from debug_spyre.triage.io import opening
 from debug_spyre.triage.io.triages import choose_cluster, find_triage
 from debug_spyre.verbs.answer import answer, warn
@@ -48,7 +47,7 @@ def _open(args: Namespace) -> int:
     live = workspace.open_sessions(logs)
     folder = opening.open_session(checkout, logs, plan)
     html = page.render(folder)
-    alike = find_similar(plan.cluster, _past(logs), except_stem=folder.stem)
+    alike = find_similar(plan.cluster, workspace.past_sessions(logs), except_stem=folder.stem)
     if live:
         warn(f"{len(live)} other session(s) of this checkout are open: {', '.join(f.stem for f in live[:3])}")
     lines = [
@@ -183,16 +182,6 @@ def _over_ssh(html: Path) -> list[str]:
     return [f"to see it: {tunnel}, then http://127.0.0.1:8765/{html.name}"]
 
 
-def _past(logs: Path) -> list[Session]:
-    past = []
-    for folder in workspace.session_folders(logs):
-        try:
-            past.append(workspace.load_session(folder))
-        except BadInputError:
-            continue
-    return past
-
-
 def _say_similar(found: Similar) -> str:
     lesson = found.cause or found.fixed_by or "no retrospective"
     return clip(f"similar: {found.stem} ({found.status}; {found.why}): {lesson}")
@@ -201,7 +190,7 @@ def _say_similar(found: Similar) -> str:
 def _similar(args: Namespace) -> int:
     folder = the_session(args)
     session = workspace.load_session(folder)
-    found = find_similar(session.cluster, _past(folder.path.parent), except_stem=folder.stem)
+    found = find_similar(session.cluster, workspace.past_sessions(folder.path.parent), except_stem=folder.stem)
     lines = []
     for past in found:
         lines.append(_say_similar(past))

@@ -21,6 +21,10 @@ from debug_spyre.investigate.ledger import Ledger
 from debug_spyre.investigate.sentences import known_limits
 from debug_spyre.repro.same_fault import Fingerprint, is_same_refusal, stable_words
 from debug_spyre.runs.io.records import RunRecord
+from debug_spyre.session.io.workspace import load_session, past_sessions
+from debug_spyre.session.similar import find_similar
+from debug_spyre.surface.io.limits_probe import load_limits
+from debug_spyre.vocabulary.words import Status
 
 MOST_SPLITS = 2
 
@@ -138,7 +142,7 @@ def _proved(place: Place, seen: CallCause, numbers: Any, runs: list[str], row: i
         tests=draft.tests, clusters=draft.clusters, condition=condition_of(seen), wrong_values=seen.said,
         explains=numbers, needs_before=tuple(call_text(c) for c in seen.before), control=control,
         repro={k: repro[k] for k in ("path", "tier", "lines", "proved")} if repro and repro["path"] else None,
-        ways_round=tuple(seen.ways), known={"limits": known_limits(draft.first.op), "similar": []},
+        ways_round=tuple(seen.ways), known=_known(place, draft.first.op),
         runs=tuple(runs), open=tuple(open_points), call=call_text(seen.call), site=draft.first.site,
         fallbacks=place.scene.ledger.fallbacks,
     )  # fmt: skip
@@ -146,3 +150,12 @@ def _proved(place: Place, seen: CallCause, numbers: Any, runs: list[str], row: i
     conclude(session, row, verdict, sentence, runs)
     conclude_seeds(session, cause, told, runs)
     return cause
+
+
+def _known(place: Place, op: str) -> dict[str, Any]:
+    """Known limitations of the op, and past sessions with such a failure."""
+    logs = place.session.folder.path.parent
+    past = [s for s in past_sessions(logs) if s.status is not Status.INVESTIGATING]
+    cluster = load_session(place.session.folder).cluster
+    similar = find_similar(cluster, past, except_stem=place.session.folder.stem)
+    return {"limits": known_limits(op, load_limits()), "similar": [s.stem for s in similar[:3]]}

@@ -101,6 +101,17 @@ def session_folders(logs: Path) -> list[Folder]:
     return [Folder(p) for p in found]
 
 
+def past_sessions(logs: Path) -> list[Session]:
+    """All sessions of the checkout that can be read, oldest first."""
+    past = []
+    for folder in session_folders(logs):
+        try:
+            past.append(load_session(folder))
+        except BadInputError:
+            continue
+    return past
+
+
 def load_session(folder: Folder) -> Session:
     """The session's state.
 
