@@ -23,7 +23,7 @@ CHECKS: dict[str, tuple[str, Callable[[], tuple[str, str]]]] = {}
 
 def assumption(check: Callable[[], tuple[str, str]]) -> Callable[[], tuple[str, str]]:
     """Register a check by its function's name; its docstring says what is assumed."""
-    text = " ".join((check.__doc__ or "").split()).rstrip(".")
+    text = " ".join((check.__doc__ or "").partition("\n\n")[0].split()).rstrip(".")
     CHECKS[check.__name__.replace("_", "-")] = text, check
     return check
 
@@ -35,9 +35,10 @@ def on_card() -> Any:
     return torch.ones(4, 64, dtype=torch.float16).to(DEVICE)
 
 
-def other_process(code: str) -> tuple[int, str]:
+def other_process(code: str, **variables: str) -> tuple[int, str]:
     """Exit status and output of a further Python."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS / 2)
+    words, env = [sys.executable, "-c", code], os.environ | variables
+    done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS / 2, env=env)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -125,11 +126,22 @@ def dispatch_mode() -> tuple[str, str]:
 
 
 @assumption
-def fork_after_import() -> tuple[str, str]:
-    """A process that imported torch and did not touch the card may fork, and the child can use the card."""
-    code = f"import os, sys, torch\npid = os.fork()\nif pid == 0:\n    {USE.removeprefix('import torch; ')}\n    sys.stdout.flush()\n    os._exit(0)\nsys.exit(os.waitpid(pid, 0)[1] != 0)"
-    status, text = other_process(code)
-    return (HELD, "the child used the card") if status == 0 and "sum 64.0" in text else (DIFFERS, last_line(text))
+def fork_before_backend() -> tuple[str, str]:
+    """A process that imported torch without its backends may fork, and a child that then loads them can use the card.
+
+    So the engine and the trials of debug-spyre start theirs. How a child of a process with the backend fares is told and not judged:
+    torch-spyre marks one as forked, and nothing here makes one.
+    """
+    fork = "import os, sys, torch\npid = os.fork()\nif pid == 0:\n    {}\n    sys.stdout.flush()\n    os._exit(0)\nsys.exit(os.waitpid(pid, 0)[1] != 0)"
+    use = USE.removeprefix("import torch; ")
+    status, text = other_process(
+        fork.format(f"torch._import_device_backends(); {use}"), TORCH_DEVICE_BACKEND_AUTOLOAD="0"
+    )
+    late, said = other_process(fork.format(use))
+    after = "used it too" if late == 0 and "sum 64.0" in said else f"did not: {last_line(said)}"
+    if status == 0 and "sum 64.0" in text:
+        return HELD, f"the child used the card; one that was forked after the backend's import {after}"
+    return DIFFERS, last_line(text)
 
 
 @assumption

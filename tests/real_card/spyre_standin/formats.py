@@ -42,11 +42,11 @@ def encode(values, name):
 
 
 def to_dl16(values):
-    """Round float32 to the card's format."""
+    """Round float32 to the card's format; ties go away from zero."""
     bits = np.array(values, np.float32).view(np.uint32)
     sign = ((bits >> 16) & 0x8000).astype(np.uint16)
     size = (bits & 0x7FFFFFFF).astype(np.int64)
-    code = ((size + 0x1FFF + ((size >> 14) & 1)) >> 14) - REBIAS
+    code = ((size + 0x2000) >> 14) - REBIAS
     code = np.where(size >= 0x7F800000, 0x7FFF, np.clip(code, 0, 0x7FFF))
     return sign | code.astype(np.uint16)
 

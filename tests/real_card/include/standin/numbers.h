@@ -1,6 +1,6 @@
-// The card's 16-bit float: 1 sign, 6 exponent (bias 31), 9 fraction bits; no subnormals, exponent 0 is an ordinary
-// exponent, and one code is both infinity and not-a-number (Agrawal et al., "DLFloat", IEEE ARITH 2019).
-// Not in that source, so no evidence: ties are rounded to even; the shared code is read as an infinity of its sign.
+// The card's 16-bit float: 1 sign, 6 exponent (bias 31), 9 fraction bits; no subnormals, exponent 0 is an ordinary exponent, all
+// zeros is zero, all ones is the one code for infinity and not-a-number; ties are rounded away from zero. ../../README.md: sources.
+// No evidence: what reading that code gives. Here it is an infinity of its sign; public models say either infinity or NaN.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -13,7 +13,7 @@ inline float float_of(uint32_t b) { float f; std::memcpy(&f, &b, 4); return f; }
 inline uint16_t to_dl16(float f) {
   uint32_t b = bits_of(f), sign = (b >> 16) & 0x8000u, a = b & 0x7fffffffu;
   if (a >= 0x7f800000u) return static_cast<uint16_t>(sign | 0x7fffu);
-  int64_t v = ((static_cast<int64_t>(a) + 0x1fff + ((a >> 14) & 1)) >> 14) - ((127 - 31) << 9);
+  int64_t v = ((static_cast<int64_t>(a) + 0x2000) >> 14) - ((127 - 31) << 9);
   if (v <= 0) return static_cast<uint16_t>(sign);
   return static_cast<uint16_t>(sign | (v > 0x7fff ? 0x7fff : v));
 }
