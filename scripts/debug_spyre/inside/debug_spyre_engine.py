@@ -24,6 +24,7 @@ from debug_spyre_trial import AUTOLOAD, LATER, _take_name, preload  # type: igno
 
 LOOK_SECONDS = 1.0
 CALL_SECONDS = 120.0
+FORMS = 100_000  # of eager kernels in one worker; the card's plugin takes the same
 
 
 def main(words: list[str]) -> int:
@@ -142,8 +143,12 @@ def _work(asks: int, answers: int) -> None:
         for load in LATER:
             load()
     import torch
+    import torch._dynamo.config as dynamo
 
     torch.set_num_threads(1)
+    for limit in ("recompile_limit", "accumulated_recompile_limit"):  # a form beyond them would end in RecursionError
+        if hasattr(dynamo, limit):
+            setattr(dynamo, limit, FORMS)
     with (
         os.fdopen(asks, encoding="utf-8") as given,
         os.fdopen(answers, "w", encoding="utf-8") as out,
