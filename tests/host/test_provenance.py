@@ -202,3 +202,21 @@ def test_one_line_for_the_log(checkout):
     install(checkout, from_git(PIN))
     line = pv.as_text(pv.provenance(checkout))
     assert line.startswith("torch-spyre f8d4f43b0000 (unknown), torch 2.13.0+cpu, vllm 0.27.1, python 3.12.1")
+
+
+def test_a_package_that_a_path_file_finds_in_a_git_checkout_is_a_local_build_of_it(checkout, tmp_path):
+    """Its record names no source; the folder it is imported from does. The plugin's own checkout is no such source."""
+    install(checkout, None, package=False)
+    tree = tmp_path / "tree"
+    (tree / "torch_spyre").mkdir(parents=True)
+    (tree / "torch_spyre/__init__.py").write_text("")
+    packages = checkout / ".venv/lib/python3.12/site-packages"
+    (packages / "tree.pth").write_text(f"{tree}\n")
+    git = ["git", "-c", "user.name=n", "-c", "user.email=n@example.org", "-C", str(tree)]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "one"]):
+        subprocess.run([*git, *words], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    seen = pv.torch_spyre_of(checkout, packages)
+    assert (seen["state"], seen["revision"], seen["dirty"], seen["url"]) == ("local", head, 0, str(tree))
+    assert pv.revision_of(tree / "torch_spyre", checkout) == head
+    assert pv.torch_spyre_of(tree, packages)["revision"] is None

@@ -47,6 +47,9 @@ class RealPackage:
         libraries = [str(self.runtime), *filter(None, [env.get("LD_LIBRARY_PATH")])]
         env |= {"LD_LIBRARY_PATH": os.pathsep.join(libraries), "AIU_WORLD_SIZE": "1"}
         env |= {
+            "PATH": os.pathsep.join([str(HOME / "bin"), env.get("PATH", os.defpath)])
+        }  # doctor looks for the compiler there
+        env |= {
             "SPYRE_STANDIN_DEVICE": str(device),
             "DEBUG_SPYRE_DEVICES": str(device),
             "DEBUG_SPYRE_PYTHON": str(self.python),

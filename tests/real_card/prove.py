@@ -65,7 +65,20 @@ def _others(real, checkout, files, every):
     env = real.variables(
         work / "card", TORCHINDUCTOR_CACHE_DIR=work / "inductor", PYTHONPATH=HOME / "sampling", EVERY=every
     )
-    words = [str(real.python), "-m", "pytest", "-p", "each_nth", "-q", "-rA", "--tb=no", "--show-capture=no", *files]
+    words = [
+        str(real.python),
+        "-m",
+        "pytest",
+        "-p",
+        "each_nth",
+        "-p",
+        "there_is_a_card",
+        "-q",
+        "-rA",
+        "--tb=no",
+        "--show-capture=no",
+        *files,
+    ]
     print(
         f"{checkout}: {len(files)} paths{f', one test in {every}' if every > 1 else ''}; the report is {report}",
         flush=True,

@@ -57,16 +57,17 @@ def torch_spyre_of(checkout: Path, packages: Path | None) -> dict[str, Any]:
     if found is None:
         state = "unknown" if package_folder(packages) else "absent"
         return {"state": state, "revision": None, "pin": pin, "version": None, "url": None, "path": None, "dirty": None}
-    local = _local_git(found)
-    revision = found.commit or (local or {}).get("head")
+    tree = _tree_of(found, found.source, checkout)
+    local = git_state(tree) if tree else {}
+    revision = found.commit or local.get("head")
     return {
-        "state": _state(found, revision, pin),
+        "state": "local" if tree else _state(found, revision, pin),
         "revision": revision,
         "pin": pin,
         "version": found.version,
-        "url": _masked_url(found.url),
+        "url": _masked_url(found.url) or (str(tree) if tree else None),
         "path": str(found.source) if found.source else None,
-        "dirty": (local or {}).get("dirty"),
+        "dirty": local.get("dirty"),
     }
 
 
@@ -89,26 +90,28 @@ def _masked_url(url: str | None) -> str | None:
     return re.sub(r"//[^/@]+@", "//***@", url) if url else None
 
 
-def _local_git(found: Installed) -> dict[str, Any] | None:
-    """Git state of the folder that a local build came from, while it is still there."""
-    if not found.is_local or not found.url:
-        return None
-    from urllib.parse import unquote, urlparse
+def _tree_of(found: Installed | None, package: Path | None, checkout: Path | None) -> Path | None:
+    """The folder that a local build came from: its record names it, else the git checkout that the package's folder lies in.
 
-    folder = Path(unquote(urlparse(found.url).path))
-    return git_state(folder) if folder.is_dir() else None
+    The second is how a path file or PYTHONPATH makes a checkout importable; the plugin's own checkout is not meant.
+    """
+    if found is not None and found.is_local and found.url:
+        from urllib.parse import unquote, urlparse
+
+        folder = Path(unquote(urlparse(found.url).path))
+        return folder if folder.is_dir() else None
+    if package is None or (found is not None and found.commit) or not (package.parent / ".git").exists():
+        return None
+    return package.parent if checkout is None or package.parent.resolve() != checkout.resolve() else None
 
 
 def revision_of(folder: Path, checkout: Path | None) -> str | None:
-    """The revision of a package folder: of its installation record, else of the git checkout it lies in."""
+    """The revision of a package folder: of its installation record, else of the git checkout it came from."""
     found = installed_in((folder.parent,))
     if found is not None and found.commit:
         return found.commit
-    if found is not None and found.is_local:
-        return (_local_git(found) or {}).get("head")
-    if (folder.parent / ".git").exists() and (checkout is None or folder.parent.resolve() != checkout.resolve()):
-        return head_of(folder.parent)
-    return None
+    tree = _tree_of(found, folder, checkout)
+    return head_of(tree) if tree else None
 
 
 def head_of(folder: Path) -> str | None:

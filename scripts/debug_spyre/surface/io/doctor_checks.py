@@ -211,7 +211,7 @@ def _git(patient: Patient) -> Iterator[Check]:
             "git", State.WARN, f"{patient.checkout}: the state can't be read", f"git -C {patient.checkout} status"
         )
     else:
-        head = (state["head"] or "no commit yet")[:12]
+        head = state["head"][:12] if state["head"] else "no commit yet"
         changed = f", {state['dirty']} files changed" if state["dirty"] else ", clean"
         yield Check("git", State.OK, f"{state['branch'] or 'detached'} {head}{changed}")
 
