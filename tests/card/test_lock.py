@@ -11,7 +11,7 @@ import time
 import pytest
 from tests.runs.conftest import ROOT, until
 
-from debug_spyre.card import cards, holders, lock, lock_file
+from debug_spyre.card import holders, lock, lock_file
 from debug_spyre.vocabulary.errors import CardBusyError, EnvironmentTroubleError, UsageError
 
 PRELUDE = (
@@ -306,8 +306,8 @@ def test_a_virtual_function_has_a_physical_one(tmp_path):
     for address in ("0000:1a:00.0", "0000:1a:00.1"):
         (tmp_path / address).mkdir()
     (tmp_path / "0000:1a:00.1/physfn").symlink_to(tmp_path / "0000:1a:00.0")
-    assert cards.function_of("0000:1a:00.0", tmp_path) == "PF"
-    assert cards.function_of("0000:1a:00.1", tmp_path) == "VF"
+    assert holders.function_of("0000:1a:00.0", tmp_path) == "PF"
+    assert holders.function_of("0000:1a:00.1", tmp_path) == "VF"
 
 
 @pytest.mark.parametrize(("names", "said"), [(["PF"], "PF"), (["VF"], "VF"), (["PF", "VF"], None), ([], None)])
@@ -316,4 +316,4 @@ def test_where_the_host_shows_no_device_the_variable_tells(names, said, tmp_path
         monkeypatch.delenv(f"PCIDEVICE_IBM_COM_AIU_{name}", raising=False)
     for name in names:
         monkeypatch.setenv(f"PCIDEVICE_IBM_COM_AIU_{name}", "0000:1a:00.0")
-    assert cards.function_of("0000:1a:00.0", tmp_path) == said
+    assert holders.function_of("0000:1a:00.0", tmp_path) == said

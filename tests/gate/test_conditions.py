@@ -18,7 +18,7 @@ from tests.gate.conftest import good_story
 
 from debug_spyre.gate.close_request import CloseRequest, Retrospective
 from debug_spyre.gate.gate import judge
-from debug_spyre.runs.io.run_conditions import conditions_of
+from debug_spyre.runs.io.run_environment import conditions_of
 from debug_spyre.tree.changes import Changes
 from debug_spyre.vocabulary.conditions import Conditions, differences
 from debug_spyre.vocabulary.words import GateState

@@ -9,9 +9,8 @@ import venv
 import pytest
 
 from debug_spyre.host import provenance as pv
-from debug_spyre.host.fingerprint import backend_fingerprint, installed, site_packages
+from debug_spyre.host.fingerprint import backend_fingerprint, installed, search_path, site_packages
 from debug_spyre.host.interpreter import choose
-from debug_spyre.host.search_path import search_path
 from debug_spyre.runs.io.pytest_command import fallback_class
 from debug_spyre.surface.io import doctor_checks as dc
 from debug_spyre.surface.io.package_files import find_package

@@ -5,7 +5,7 @@ import os
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debug_spyre.runs.scope import Relation, relation, says, scope_of
+from debug_spyre.runs.pytest_words import Relation, relation, says, scope_of
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 IDS = st.lists(st.sampled_from(["a.py::t", "a.py::t[x y]", "b::c::d[(q=1,kv=2)]", "ü.py::t[\u202e]"]), unique=True)

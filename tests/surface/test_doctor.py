@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.host.compile_cache import compile_cache
+from debug_spyre.host.spyre_variables import compile_cache
 from debug_spyre.surface.io import doctor_checks as dc
 from debug_spyre.surface.io.doctor_checks import State
 

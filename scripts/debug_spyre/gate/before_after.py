@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from debug_spyre.runs.scope import Relation, Scope, relation, scope_of
+from debug_spyre.runs.pytest_words import Relation, Scope, relation, scope_of
 from debug_spyre.runs.transitions import Answer, RunOutcomes, predicate
 from debug_spyre.session.state import Member, Run, Session
 from debug_spyre.vocabulary.conditions import Conditions, Difference, differences

@@ -1,15 +1,36 @@
-"""Writing files so that a reader never sees half of one."""
+"""Files: written so that a reader never sees half of one, digested once until they change; what merely accompanies a run may fail and is told."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import sys
 import tempfile
 import time
-from contextlib import suppress
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from debug_spyre.vocabulary.errors import EnvironmentTroubleError
+from debug_spyre.vocabulary.errors import DebugSpyreError, EnvironmentTroubleError
+
+in_supervisor = False  # set by the supervisor: its stderr is supervisor.log
+
+
+@contextmanager
+def kept_going(what: str, notes: list[str] | None = None) -> Iterator[None]:
+    """A fault in what merely accompanies a run is told, never the run's end."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
+        if in_supervisor:  # its stderr is supervisor.log; a person is told in one line, if at all
+            traceback.print_exc()
+            sys.stderr.flush()
+        if notes is not None:
+            notes.append(f"{what}: {error.what if isinstance(error, DebugSpyreError) else error!r}")
+
 
 PRIVATE = 0o600
 READABLE = 0o644
@@ -86,3 +107,39 @@ def sha256_of(path: Path) -> str:
     """Hex digest of a file's bytes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+CACHE = ".digests.json"  # beside the sessions
+
+
+class Digests:
+    """Digests of files, kept in one file beside the sessions."""
+
+    def __init__(self, cache: Path) -> None:
+        self.cache, self.new = cache, False
+        self.known: dict[str, list[Any]] = {}
+        with suppress(OSError, ValueError):
+            known = json.loads(cache.read_text(encoding="utf-8"))
+            self.known = known if isinstance(known, dict) else {}
+
+    def of(self, place: str) -> tuple[str, int] | None:
+        """(digest, change time in ns) of a regular file; None where it can't be read."""
+        try:
+            info = os.stat(place)
+            key = [info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns]
+            entry = self.known.get(place)
+            if isinstance(entry, list) and entry[:5] == key:
+                return str(entry[5]), info.st_ctime_ns
+            with open(place, "rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+        except OSError:
+            return None
+        self.known[place] = [*key, digest]
+        self.new = True
+        return digest, info.st_ctime_ns
+
+    def keep(self) -> None:
+        """Write down what was new; without the cache the next run only takes longer."""
+        if self.new:
+            with suppress(Exception):
+                write_atomically(self.cache, json.dumps(self.known), mode=PRIVATE)

@@ -15,10 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.host.fingerprint import Installed, installed, installed_in, package_folder, pinned
+from debug_spyre.host.fingerprint import Installed, installed, installed_in, package_folder, pinned, search_path
 from debug_spyre.host.git import SETTINGS
 from debug_spyre.host.interpreter import choose
-from debug_spyre.host.search_path import search_path
 from debug_spyre.host.spyre_variables import listed_variables
 from debug_spyre.vocabulary.errors import DebugSpyreError
 

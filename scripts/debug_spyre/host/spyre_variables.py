@@ -1,11 +1,34 @@
-"""Environment variables that change what Spyre does, and which of those that are set may be shown."""
+"""Environment variables that change what Spyre does, which of them may be shown, and where Inductor keeps what it compiled."""
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 from debug_spyre.vocabulary.masking import mask
+
+_NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
+
+
+def compile_cache(env: Mapping[str, str]) -> Path:
+    """The folder that torch takes under this environment, by its own rule: a uid without a name (a pod's) included."""
+    given = env.get("TORCHINDUCTOR_CACHE_DIR")
+    if given:
+        return Path(given)
+    user = next((env[name] for name in _NAMES if env.get(name)), "") or _name_of(os.getuid())
+    return Path(env.get("TMPDIR") or tempfile.gettempdir()) / ("torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user))
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid_{uid}"
+
 
 LISTED = (
     "AIU_WORLD_SIZE", "SPYRE_DEVICES", "SPYRE_VISIBLE_DEVICES", "LOCAL_RANK", "RANK", "WORLD_SIZE",

@@ -1,18 +1,41 @@
-"""The page's templates: found beside the package, rendered with escaping on; only our own CSS and JS enter unescaped."""
+"""The page's templates, rendered with escaping on (only our own CSS and JS enter unescaped), and whether a file that a finding names is there."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import os
+import re
 import stat
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.vocabulary.errors import EnvironmentTroubleError
+from debug_spyre.host.fingerprint import package_folder, search_path
+from debug_spyre.host.interpreter import choose
+from debug_spyre.vocabulary.errors import DebugSpyreError, EnvironmentTroubleError
+
+_PLACE = re.compile(r"(?::\d+(?:-\d+)?){1,2}$")
+
+
+def is_there(reference: str, checkout: Path, *more: Path) -> bool:
+    """FILE or FILE:LINE names a file that is there; an address on the web is not looked for."""
+    if "://" in reference:
+        return True
+    name = os.path.expanduser(_PLACE.sub("", reference.strip()))
+    return any(os.path.isfile(folder / name) for folder in (Path.cwd(), checkout, *more, *_packages(checkout)))
+
+
+def _packages(checkout: Path) -> Iterable[Path]:
+    with suppress(DebugSpyreError):
+        packages = choose(checkout).packages
+        backend = package_folder(packages)  # of an editable installation it lies elsewhere
+        return (*search_path(packages), *([backend.parent] if backend else []))
+    return ()
+
 
 PACKAGE = Path(__file__).resolve().parent.parent
 PLACES = (PACKAGE.parent.parent / "templates", PACKAGE / "bundle" / "templates")

@@ -136,8 +136,7 @@ def pattern_of(got: torch.Tensor, want: torch.Tensor) -> dict[str, Any] | None:
     try:
         from debug_spyre_calls import raw_bytes
 
-        from debug_spyre.numerics.comparison import compare
-        from debug_spyre.numerics.comparison_words import lines_of
+        from debug_spyre.numerics.comparison import compare, lines_of
         from debug_spyre.numerics.formats import decode
 
         values = [

@@ -11,8 +11,7 @@ from math import prod
 
 import numpy as np
 
-from debug_spyre.numerics.axes import Span, best_span
-from debug_spyre.numerics.chance import SIGNIFICANT, log10_filled
+from debug_spyre.numerics.axes import SIGNIFICANT, Span, best_span, log10_filled
 from debug_spyre.numerics.formats import Array
 
 MOST_REGIONS = 4

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from debug_spyre.numerics.axes import STICK, Span
-from debug_spyre.numerics.chance import as_probability
+from debug_spyre.numerics.axes import STICK, Span, as_probability
 from debug_spyre.numerics.location import Region
 from debug_spyre.numerics.relations import Relation
 from debug_spyre.vocabulary.codec import to_json

@@ -11,7 +11,7 @@ from itertools import permutations
 
 import numpy as np
 
-from debug_spyre.numerics.chance import SIGNIFICANT, log10_count, log10_matched
+from debug_spyre.numerics.axes import SIGNIFICANT, log10_count, log10_matched
 from debug_spyre.numerics.formats import Array
 
 LEAST_SHARE = 0.85

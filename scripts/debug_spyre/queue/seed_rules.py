@@ -11,9 +11,8 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from debug_spyre.queue.attention import ATTENTION_SET, attention_traces
 from debug_spyre.queue.queue_rules import CHEAP_SECONDS, CONFIDENCES, stage
-from debug_spyre.queue.seeds import Seed, Situation
+from debug_spyre.queue.seeds import ATTENTION_SET, Seed, Situation, attention_traces
 from debug_spyre.vocabulary.evidence import Evidence, Kind, Outcome, Severity, Stage
 
 OVERFLOW = 60000.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from debug_spyre.runs.progress import clock
+from debug_spyre.runs.outcome import clock
 from debug_spyre.triage.digest import short_name
 
 MOST_LINES = 10

@@ -55,10 +55,9 @@ def _compare(
     rtol: float | None, atol: float | None, as_json: bool, keep: Folder | None,
 ) -> int:  # fmt: skip
     a, e = read_tensor(actual), read_tensor(expected)
-    from debug_spyre.numerics.comparison import compare
-    from debug_spyre.numerics.comparison_words import lines_of
-    from debug_spyre.numerics.magnitudes import magnitude_lines, magnitudes
-    from debug_spyre.numerics.picture import as_svg
+    from debug_spyre.numerics.comparison import compare, lines_of
+    from debug_spyre.numerics.measure import magnitude_lines, magnitudes
+    from debug_spyre.numerics.verdict import as_svg
 
     g = read_tensor(golden) if golden else None
     _same_shape(actual, a, expected, e)

@@ -89,7 +89,7 @@ def _add(args: Namespace) -> int:
 
 
 def _seed(args: Namespace) -> int:
-    from debug_spyre.queue.io.situations import situation
+    from debug_spyre.queue.io.rows import situation
     from debug_spyre.queue.seed_rules import seeds
 
     folder = the_session(args)

@@ -15,10 +15,10 @@ from debug_spyre.host.interpreter import choose
 from debug_spyre.investigate.io.work import DOSSIER
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.runs.io.finding_runs import new_triage_folder
+from debug_spyre.runs.io.finish_run import recover
 from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec, follow, foreground_seconds, submit
 from debug_spyre.runs.io.pytest_command import from_root
 from debug_spyre.runs.io.records import RunRecord
-from debug_spyre.runs.io.recovery import recover
 from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.runs.pytest_words import check
 from debug_spyre.session.io.workspace import find_checkout, logs_folder

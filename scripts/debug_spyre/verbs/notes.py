@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from debug_spyre.host.files import PRIVATE, make_folder, sha256_of, write_atomically
-from debug_spyre.host.references import is_there
+from debug_spyre.host.templates import is_there
 from debug_spyre.runs.io.run_environment import BACKEND
 from debug_spyre.session.events import ArtifactSaved, Event, ExperimentNoted, FindingNoted, NextNoted, SummaryNoted
 from debug_spyre.session.io.workspace import Folder, find_checkout

@@ -10,7 +10,7 @@ from typing import Any
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.page.overview import brief, clip, overview
 from debug_spyre.queue.session_warnings import SessionWarning, edited, session_warnings
-from debug_spyre.runs.io import recovery
+from debug_spyre.runs.io import finish_run
 from debug_spyre.session.io import seals, workspace
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import Folder
@@ -43,7 +43,7 @@ def _status(args: Namespace) -> int:
     folder = the_session(args)
     if args.watch:
         return _watch(folder, args)
-    if recovery.recover(folder.path):  # a run whose supervisor was killed is recorded as lost by whoever looks
+    if finish_run.recover(folder.path):  # a run whose supervisor was killed is recorded as lost by whoever looks
         redraw(folder.path)
     session, evidence = _load(folder)
     answer(_shown(args, session, evidence, folder), _status_json(session, evidence, folder), as_json=args.json)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.runs.io.baseline_triage import earlier_clusters
+from debug_spyre.runs.io.matrix_run import earlier_clusters
 from debug_spyre.session.io.workspace import find_checkout, slugify
 from debug_spyre.triage.io.log_triage import grouped, triage_logs
 from debug_spyre.triage.io.rules_file import all_rules

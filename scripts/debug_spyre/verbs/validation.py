@@ -15,8 +15,8 @@ from debug_spyre.gate.gate import Gate, judge
 from debug_spyre.gate.io.validation_jobs import Limits, gate_evidence, job_for, present, running
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.queue.queue_rules import check_open
+from debug_spyre.runs.io.finish_run import recover
 from debug_spyre.runs.io.jobs import RunRecord, follow, foreground_seconds, run_job
-from debug_spyre.runs.io.recovery import recover
 from debug_spyre.session.events import Event, ValidationRecorded
 from debug_spyre.session.io import seals
 from debug_spyre.session.io.workspace import Folder, load_session

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.card import holders
-from debug_spyre.card.cards import Card, card_environment
+from debug_spyre.card.holders import Card, card_environment
 from debug_spyre.card.lock import lock_of
 from debug_spyre.fleet.verdicts import HARDWARE
 from debug_spyre.host import processes

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.card.cards import Card, visible_cards
+from debug_spyre.card.holders import Card, visible_cards
 from debug_spyre.fleet import board as moves
 from debug_spyre.fleet.board import Board, Lane, Unit
 from debug_spyre.fleet.io import history, merged
@@ -24,7 +24,7 @@ from debug_spyre.host.files import PRIVATE, make_folder, write_atomically
 from debug_spyre.host.processes import RUN_FOLDER
 from debug_spyre.runs.io.finish_run import quiet_seconds, tensor_budget
 from debug_spyre.runs.io.run_folder import LIVE, RunFolder
-from debug_spyre.runs.progress import clock
+from debug_spyre.runs.outcome import clock
 
 POLL_SECONDS = 0.02
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 
 from debug_spyre.card import holders
-from debug_spyre.card.cards import Card, card_environment, choose_cards
+from debug_spyre.card.holders import Card, card_environment, choose_cards
 from debug_spyre.card.lock import is_held, lock_path, read_holder
 from debug_spyre.runs import pytest_words
 from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec

@@ -10,7 +10,7 @@ from debug_spyre.host.interpreter import choose
 from debug_spyre.investigate.causes import Draft
 from debug_spyre.investigate.io.work import Work
 from debug_spyre.queue import queue_rules
-from debug_spyre.queue.io.situations import situation
+from debug_spyre.queue.io.rows import situation
 from debug_spyre.queue.queue_words import seed_event
 from debug_spyre.queue.seed_rules import seeds
 from debug_spyre.runs.io.jobs import JobSpec, RunRecord, run_job

@@ -128,7 +128,7 @@ def _selector(
     folder: Path, line: dict[str, Any], exact: list[tuple[str, Values, str, Values]], warnings: list[str]
 ) -> str | None:
     """The first integer or bool tensor that differs from its reference, in words."""
-    from debug_spyre.numerics.selectors import couples, first_difference
+    from debug_spyre.numerics.slices import couples, first_difference
 
     others: dict[str, Values] = {}
     for other in line.get("others") or ():

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from debug_spyre.host.best_effort import kept_going
+from debug_spyre.host.files import kept_going
 from debug_spyre.session.io.workspace import Folder
 
 SCRIPTS = Path(__file__).resolve().parents[3]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from debug_spyre.examine.call import Call, Program, Tensor
+from debug_spyre.host.fingerprint import search_path
 from debug_spyre.host.interpreter import choose
-from debug_spyre.host.search_path import search_path
 from debug_spyre.repro.extraction import prune
 from debug_spyre.repro.io.first_look import REPEAT, FirstLook, Shown
 from debug_spyre.repro.io.proof import Proof, Prover

@@ -12,17 +12,16 @@ from pathlib import Path
 
 from debug_spyre.card.lock import Held
 from debug_spyre.host import processes
-from debug_spyre.host.best_effort import kept_going
+from debug_spyre.host.files import kept_going
 from debug_spyre.host.fingerprint import site_packages
 from debug_spyre.host.interpreter import first_on_path
 from debug_spyre.host.spyre_switches import FIRST_FAILURE, known_switches
-from debug_spyre.runs.io import finish_run, protections, stacks
+from debug_spyre.runs.io import finish_run, run_environment, stacks
 from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.progress_line import ResultsReader
 from debug_spyre.runs.io.pytest_command import child_path
 from debug_spyre.runs.io.run_folder import RunFolder
-from debug_spyre.runs.outcome import End
-from debug_spyre.runs.progress import clock
+from debug_spyre.runs.outcome import End, clock
 from debug_spyre.session.events import RunProgressed
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.words import RunStatus
@@ -80,7 +79,7 @@ class Child:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         output = os.open(self.output, flags, 0o600)
         descriptors = self.held.descriptors
-        if os.environ.get(protections.NO_DESCRIPTOR):
+        if os.environ.get(run_environment.NO_DESCRIPTOR):
             descriptors = ()
         try:
             started = subprocess.Popen(

@@ -1,6 +1,7 @@
 """What belongs to a run before and after its command: provenance and digests, then evidence and its record.
 
 Nothing here may keep a run from being recorded: what fails is said among the run's warnings.
+After a supervisor's death its survivors are ended, and what its results hold is recorded as a lost run.
 """
 
 from __future__ import annotations
@@ -8,25 +9,28 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from debug_spyre.host.best_effort import kept_going
-from debug_spyre.host.files import PRIVATE, read_ends, write_atomically
+from debug_spyre.card import holders
+from debug_spyre.card.lock import INHERITED, lock_paths
+from debug_spyre.host import processes
+from debug_spyre.host.files import PRIVATE, kept_going, read_ends, write_atomically
 from debug_spyre.runs import pytest_words
 from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.records import counts_of
 from debug_spyre.runs.io.run_environment import After, change_words, changes_before, is_declared, look_again
-from debug_spyre.runs.io.run_folder import RunFolder
+from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.runs.outcome import End, judge
-from debug_spyre.runs.scope import scope_of
+from debug_spyre.runs.pytest_words import scope_of
 from debug_spyre.session.events import ReportMade, RunFinished, RunStarted, SessionOpened
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.triage.ffdc import Report
 from debug_spyre.triage.io.ffdc_reports import keep_reports, reports_of
 from debug_spyre.vocabulary.conditions import Conditions
+from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Evidence, evidence_to_json
 from debug_spyre.vocabulary.words import RunStatus
 
@@ -101,8 +105,8 @@ def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
 
 
 def _conditions(run: RunFolder, job: rf.Job) -> Conditions | None:
-    from debug_spyre.host.digests import CACHE
-    from debug_spyre.runs.io.run_conditions import conditions_of
+    from debug_spyre.host.files import CACHE
+    from debug_spyre.runs.io.run_environment import conditions_of
 
     began = run.job_file.stat().st_mtime_ns
     return conditions_of(run.results, job.checkout, job.folder.parent / CACHE, began_ns=began)
@@ -213,3 +217,73 @@ def lost(run: RunFolder, job: rf.Job, started: RunStarted) -> None:
     settle(run, job, started, end, seen=look_again(job, started), notes=notes)
     with kept_going("state"):
         run.say(rf.FINISHED)
+
+
+def end_orphans(cards: Sequence[str]) -> list[Path]:
+    """End this user's processes on these cards whose run has no living supervisor, and record those runs as lost.
+
+    On these cards is: started under one of their locks, or with one of the devices open. Returns the folders of their sessions.
+    Everybody else's processes are left alone, and so are those of a run on another card.
+    """
+    ended = []
+    for name, found in processes.run_folders(_on(cards)).items():
+        run = RunFolder(Path(name))
+        if not run.path.is_dir() or run.has_live_supervisor():
+            continue
+        pids = {p.pid: p.start for p in found}
+
+        def left(pids: dict[int, int] = pids, name: str = name) -> list[processes.Process]:
+            now = processes.run_folders().get(name, [])
+            return [p for p in now if pids.get(p.pid, p.start) == p.start]
+
+        processes.end(left, grace=grace_seconds())
+        with kept_going("a lost run could not be recorded"):
+            recover(run.owner)
+        ended.append(run.owner)
+    return ended
+
+
+def _on(cards: Sequence[str]) -> Callable[[processes.Process, list[bytes]], bool]:
+    marks = set()
+    for path in lock_paths(cards):
+        with suppress(OSError):
+            found = path.stat(follow_symlinks=False)
+            marks.add(f"{found.st_dev}:{found.st_ino}")
+    holding = {process.pid for process in holders.holders(cards).processes}
+    prefix = f"{INHERITED}=".encode()
+
+    def is_on(process: processes.Process, entries: list[bytes]) -> bool:
+        mine = next((e[len(prefix) :].decode("utf-8", "replace") for e in entries if e.startswith(prefix)), "")
+        return process.pid in holding or any(mark.partition(":")[2] in marks for mark in mine.split(","))
+
+    return is_on
+
+
+def recover(folder: Path) -> list[str]:
+    """Record the runs of this folder whose supervisor died, after their survivors are ended; returns their ids."""
+    marked = []
+    for run, started in _unfinished(folder):
+        if run.has_live_supervisor():
+            continue
+        _end_survivors(run)
+        lost(run, run.job(), started)
+        marked.append(run.id)
+    return marked
+
+
+def _end_survivors(run: RunFolder) -> None:
+    processes.end(lambda: processes.run_folders().get(str(run.path), []), grace=grace_seconds())
+
+
+def _unfinished(folder: Path) -> Iterator[tuple[RunFolder, RunStarted]]:
+    try:
+        events = Folder(folder).journal.read().events
+    except BadInputError:
+        return
+    ended = {event.run for event in events if isinstance(event, RunFinished)}
+    by_id = {run.id: run for run in run_folders_of(folder)}
+    for event in events:
+        if isinstance(event, RunStarted) and event.run not in ended and event.run in by_id:
+            with suppress(BadInputError):
+                by_id[event.run].job()
+                yield by_id[event.run], event

@@ -17,9 +17,9 @@ from debug_spyre.host.interpreter import choose
 from debug_spyre.host.processes import is_same
 from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.finding_runs import TRIAGE
+from debug_spyre.runs.io.finish_run import recover
 from debug_spyre.runs.io.progress_line import ProgressLine, Silent
 from debug_spyre.runs.io.records import RunRecord, load_record
-from debug_spyre.runs.io.recovery import recover
 from debug_spyre.runs.io.run_folder import Job, JobSpec, RunFolder
 from debug_spyre.session.io.workspace import make_logs
 from debug_spyre.vocabulary.errors import BadInputError, CardBusyError, DebugSpyreError, EnvironmentTroubleError, Exit

@@ -15,8 +15,7 @@ from debug_spyre.card.lock import HolderInfo, acquire
 from debug_spyre.host import processes
 from debug_spyre.host.interpreter import choose, first_on_path
 from debug_spyre.runs.io.child import Redraw
-from debug_spyre.runs.io.finish_run import grace_seconds, release_seconds
-from debug_spyre.runs.io.recovery import end_orphans
+from debug_spyre.runs.io.finish_run import end_orphans, grace_seconds, release_seconds
 from debug_spyre.session.io.workspace import find_checkout
 from debug_spyre.vocabulary.errors import CardBusyError, DebugSpyreError, Exit, UsageError
 

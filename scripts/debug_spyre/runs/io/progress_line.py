@@ -12,7 +12,7 @@ from pathlib import Path
 
 from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.run_folder import LIVE, RunFolder
-from debug_spyre.runs.progress import Progress, clock, step
+from debug_spyre.runs.outcome import Progress, clock, step
 
 REWRITE_SECONDS = 0.5
 LINE_SECONDS = 30.0

@@ -13,8 +13,7 @@ from typing import Any
 from debug_spyre.host.files import read_ends
 from debug_spyre.runs.io.progress_line import ResultsReader
 from debug_spyre.runs.io.run_folder import RunFolder
-from debug_spyre.runs.outcome import NO_PYTEST
-from debug_spyre.runs.progress import Progress
+from debug_spyre.runs.outcome import NO_PYTEST, Progress
 from debug_spyre.session.events import Event, RunFinished, RunStarted, SessionOpened
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.vocabulary.errors import BadInputError, Exit

@@ -7,31 +7,64 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from queue import Queue
 from threading import Lock
 from typing import TypeVar
 
-from debug_spyre.card.cards import Card, card_environment, visible_cards
+from debug_spyre.card.holders import Card, card_environment, visible_cards
 from debug_spyre.card.lock import lock_of
 from debug_spyre.host.files import PRIVATE, make_folder, write_atomically
 from debug_spyre.host.processes import RUN_FOLDER
 from debug_spyre.runs import pytest_words, series_words
 from debug_spyre.runs.io.child import BUDGET, RESULTS
 from debug_spyre.runs.io.finish_run import tensor_budget
+from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec
 from debug_spyre.runs.io.progress_line import PARTS
 from debug_spyre.runs.io.records import read_evidence
 from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
-from debug_spyre.runs.order_dependence import Spoilers, smallest
-from debug_spyre.runs.series_words import Seen, seen_in
+from debug_spyre.runs.series_words import Seen, Spoilers, seen_in, smallest
 from debug_spyre.triage.io.logs_reader import read_run
+from debug_spyre.vocabulary.errors import UsageError
 from debug_spyre.vocabulary.evidence import Evidence, Outcome
+
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from debug_spyre.runs.io.series import main; sys.exit(main(sys.argv[2:]))"
+CACHE = "TORCHINDUCTOR_CACHE_DIR"
+KERNELS = "SPYRE_KERNEL_CACHE_DIR"  # torch-spyre keeps compiled kernels below Inductor's cache, or here (2026-09)
+
+
+def with_experiment(
+    spec: JobSpec, *, repeat: int | None = None, isolate: bool = False, alone: bool = False, fresh_cache: bool = False
+) -> JobSpec:
+    """The job changed into the experiment: one job, one hold of the lock, several pytest processes one after another.
+
+    Raises:
+        UsageError: a number that makes no sense.
+    """
+    if fresh_cache:
+        cache = spec.folder / "cache" / secrets.token_hex(4)
+        spec = replace(
+            spec,
+            env={**spec.env, CACHE: str(cache), KERNELS: str(cache / "kernels")},
+            notes=(*spec.notes, f"an empty compile cache: {cache}"),
+        )
+    if repeat is not None and repeat < 2:
+        raise UsageError(f"--repeat {repeat} repeats nothing", next="debug-spyre run --repeat 5 ...")
+    kind = "repeat" if repeat else "isolate" if isolate else "alone" if alone else None
+    if kind is None:
+        return spec
+    driver = (sys.executable, "-P", "-c", _BOOT, str(SCRIPTS), kind, str(repeat or 0), "--")
+    return replace(spec, argv=(*driver, *spec.argv))
+
 
 T = TypeVar("T")
 SERIES_CARDS = "DEBUG_SPYRE_SERIES_CARDS"  # JSON list of device files: each process gets one of them

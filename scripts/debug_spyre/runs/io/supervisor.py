@@ -17,11 +17,11 @@ from pathlib import Path
 
 from debug_spyre.card import holders as card
 from debug_spyre.card.lock import Held, HolderInfo, acquire
-from debug_spyre.host import best_effort, processes
-from debug_spyre.runs.io import finish_run, protections, run_environment
+from debug_spyre.host import files, processes
+from debug_spyre.runs.io import finish_run, run_environment
 from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.child import Child, Redraw
-from debug_spyre.runs.io.recovery import end_orphans
+from debug_spyre.runs.io.finish_run import end_orphans
 from debug_spyre.runs.io.run_folder import RunFolder
 from debug_spyre.runs.outcome import End
 from debug_spyre.session.events import RunStarted
@@ -45,7 +45,7 @@ def main(words: Sequence[str], redraw: Redraw) -> None:
     if os.fork():
         os._exit(0)
     signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
-    best_effort.in_supervisor = True
+    files.in_supervisor = True
     processes.take_name("debug-spyre")
     run = RunFolder(Path(words[0]))
     os.set_inheritable(int(words[1]), False)  # the lock on job.json is ours alone
@@ -69,7 +69,7 @@ def _supervise(run: RunFolder, redraw: Redraw) -> None:
         notes.append(f"orphans of the run may escape: no child subreaper here ({trouble})")
     try:
         cards = card.devices(job.cards)
-        notes += protections.drop_unless_stand_in(cards)
+        notes += run_environment.drop_unless_stand_in(cards)
         provenance = run_environment.provenance_of(job)
         held = _take_card(run, job, cards, who, redraw)
         try:
@@ -93,7 +93,7 @@ def _take_card(run: RunFolder, job: rf.Job, cards: Sequence[str], who: dict[str,
     Raises:
         CardBusyError: somebody has; the locks are let go.
     """
-    trusting = bool(os.environ.get(protections.NO_HOLDER_CHECK))
+    trusting = bool(os.environ.get(run_environment.NO_HOLDER_CHECK))
 
     def clean() -> None:
         for owner in () if trusting else end_orphans(cards):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from debug_spyre.host.digests import CACHE, Digests
+from debug_spyre.host.files import CACHE, Digests
 from debug_spyre.session import chain
 from debug_spyre.session import events as ev
 

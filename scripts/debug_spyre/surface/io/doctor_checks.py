@@ -20,11 +20,10 @@ from typing import Any
 
 from debug_spyre.card.holders import CardState, devices, holders
 from debug_spyre.card.lock import is_held, lock_path, read_holder
-from debug_spyre.host.compile_cache import compile_cache
 from debug_spyre.host.files import make_folder
-from debug_spyre.host.interpreter import choose
-from debug_spyre.host.package_health import missing_compiled_part, too_old_python
+from debug_spyre.host.interpreter import choose, missing_compiled_part, too_old_python
 from debug_spyre.host.provenance import provenance
+from debug_spyre.host.spyre_variables import compile_cache
 from debug_spyre.session.io.workspace import logs_folder
 from debug_spyre.surface.io.asking_python import Python, ask_python
 from debug_spyre.vocabulary.errors import DebugSpyreError

@@ -17,10 +17,9 @@ from typing import Any
 
 from debug_spyre.host.clock import utc_now
 from debug_spyre.host.files import make_folder, write_atomically
-from debug_spyre.host.fingerprint import backend_fingerprint
+from debug_spyre.host.fingerprint import backend_fingerprint, search_path
 from debug_spyre.host.interpreter import choose
 from debug_spyre.host.provenance import torch_spyre_of
-from debug_spyre.host.search_path import search_path
 from debug_spyre.runs.io.jobs import JobSpec, run_job
 from debug_spyre.session.io.workspace import logs_folder
 from debug_spyre.surface.io.doctor_checks import Check, State

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from debug_spyre.host.compile_cache import compile_cache
 from debug_spyre.host.files import PRIVATE, make_folder, write_atomically
+from debug_spyre.host.spyre_variables import compile_cache
 from debug_spyre.triage.ffdc import NAME, Report, parse
 
 _LARGEST = 4 << 20

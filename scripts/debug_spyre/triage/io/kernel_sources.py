@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from debug_spyre.host.compile_cache import compile_cache
 from debug_spyre.host.files import read_ends
+from debug_spyre.host.spyre_variables import compile_cache
 from debug_spyre.triage.kernels import Origin, kernels_in, origins, said
 from debug_spyre.vocabulary.evidence import Evidence
 
