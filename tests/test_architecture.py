@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 ROOMS = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
 WORLDLY = {"host", "card", "agent", "demo", "verbs"}  # rooms that touch the world as a whole
 TOP = {"cli", "worker", "__main__"}  # start a program: they may import every room, no room imports them
-SHARED_VERB_MODULES = {"verb", "answer", "table", "session_option"}
+SHARED_VERB_MODULES = {"verb", "table", "session_option"}
 IMPURE = {
     "os", "sys", "time", "subprocess", "tempfile", "shutil", "socket", "random", "secrets", "signal", "fcntl", "threading",
     "multiprocessing", "urllib", "http", "pwd", "select", "uuid", "asyncio",

@@ -10,9 +10,13 @@ import zlib
 from typing import Any
 
 import torch
-from debug_spyre_calls import is_device, mapped, tensors_in  # type: ignore[import-not-found]
+from debug_spyre_calls import (  # type: ignore[import-not-found]
+    is_device,
+    mapped,
+    tensors_in,
+    with_layout,
+)
 from debug_spyre_judging import SUMS, difference, pattern_of  # type: ignore[import-not-found]
-from debug_spyre_layouts import with_layout  # type: ignore[import-not-found]
 from debug_spyre_ways import way_round  # type: ignore[import-not-found]
 
 MOST_ELEMENTS = 1 << 22

@@ -19,7 +19,13 @@ import pytest
 import torch
 from debug_spyre_calls import Copier, is_device, mapped, name_of, run_folder, save_suspect, tensors_in, write_json  # type: ignore[import-not-found]
 from debug_spyre_flight import Flight  # type: ignore[import-not-found]
-from debug_spyre_judging import Difference, difference, pattern_of, tolerance  # type: ignore[import-not-found]
+from debug_spyre_judging import (  # type: ignore[import-not-found]
+    Difference,
+    Verdicts,
+    difference,
+    pattern_of,
+    tolerance,
+)
 from debug_spyre_kernels import keep_apart  # type: ignore[import-not-found]
 from debug_spyre_running import (  # type: ignore[import-not-found]
     cloned,
@@ -36,7 +42,6 @@ from debug_spyre_running import (  # type: ignore[import-not-found]
 )
 from debug_spyre_tally import Tally, site_of  # type: ignore[import-not-found]
 from debug_spyre_transfers import Transfers  # type: ignore[import-not-found]
-from debug_spyre_verdicts import Verdicts  # type: ignore[import-not-found]
 from torch.utils._python_dispatch import TorchDispatchMode
 
 MOST_ELEMENTS = 1 << 26

@@ -12,9 +12,13 @@ from types import FrameType
 from typing import Any
 
 import torch
-from debug_spyre_calls import call_of, is_device, tensors_in  # type: ignore[import-not-found]
+from debug_spyre_calls import (  # type: ignore[import-not-found]
+    call_of,
+    is_device,
+    recorded_layout,
+    tensors_in,
+)
 from debug_spyre_judging import Difference  # type: ignore[import-not-found]
-from debug_spyre_layouts import recorded_layout  # type: ignore[import-not-found]
 
 MOST_SHAPES = 4
 FIRST_CALLS, LAST_CALLS = 64, 192  # of those before the suspect: what a process does once, and what it did just now

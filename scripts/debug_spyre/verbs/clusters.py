@@ -17,9 +17,8 @@ from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.replay import member_to
 from debug_spyre.session.state import Member, Session
 from debug_spyre.triage.io import carving, opening
-from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.session_option import add_session_argument, after_change, member_of, the_session
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import RefusedError, UsageError
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import FULL_MATRIX

@@ -12,9 +12,8 @@ from debug_spyre.host.files import write_atomically
 from debug_spyre.numerics.io.tensor_files import read_tensor
 from debug_spyre.session.events import ReportMade
 from debug_spyre.session.io.workspace import Folder
-from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
 
 if TYPE_CHECKING:

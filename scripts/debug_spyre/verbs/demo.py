@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.demo.demo_card import FAULTS, PACKAGE, Demo, prepare
-from debug_spyre.verbs.answer import answer
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import DebugSpyreError, Exit
 
 COMMAND = "import sys; sys.path.insert(0, sys.argv.pop(1)); from debug_spyre.cli import main; sys.exit(main())"

@@ -18,9 +18,8 @@ from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.runs.io.jobs import SCRIPTS
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.state import Session
-from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import Exit
 from debug_spyre.vocabulary.words import Status
 

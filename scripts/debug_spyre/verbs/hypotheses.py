@@ -12,9 +12,8 @@ from debug_spyre.queue import queue_rules, queue_words
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.state import Session
-from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import BadInputError, RefusedError, UsageError
 from debug_spyre.vocabulary.words import VERDICTS
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from debug_spyre.agent import client_settings, install
 from debug_spyre.agent.bundle_files import find_bundle
-from debug_spyre.verbs.answer import answer
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import UsageError
 
 

@@ -23,8 +23,7 @@ from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.runs.pytest_words import check
 from debug_spyre.session.io.workspace import find_checkout, logs_folder
 from debug_spyre.triage.io.triages import find_triage
-from debug_spyre.verbs.answer import answer
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
 from debug_spyre.vocabulary.words import RunStatus
 

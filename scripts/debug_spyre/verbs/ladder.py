@@ -17,9 +17,8 @@ from debug_spyre.runs.io.pytest_command import from_root, pytest_command
 from debug_spyre.runs.io.records import RunRecord
 from debug_spyre.runs.io.run_folder import RUNS, RunFolder
 from debug_spyre.triage.signature import signature
-from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.session_option import log_line
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import Exit, UsageError
 from debug_spyre.vocabulary.evidence import Kind
 from debug_spyre.vocabulary.words import RunStatus

@@ -14,9 +14,8 @@ from debug_spyre.runs.io.run_environment import BACKEND
 from debug_spyre.session.events import ArtifactSaved, Event, ExperimentNoted, FindingNoted, NextNoted, SummaryNoted
 from debug_spyre.session.io.workspace import Folder, find_checkout
 from debug_spyre.session.state import Session
-from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import BadInputError, UsageError
 
 TAIL_LINES = 20

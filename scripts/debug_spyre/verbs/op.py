@@ -20,8 +20,7 @@ from debug_spyre.surface.io.package_files import cache_folders, find_package, lo
 from debug_spyre.surface.names import OpName, name_in_words, near, parse
 from debug_spyre.surface.op_verdict import OpAnswer, answer_on
 from debug_spyre.surface.op_words import lines_of, op_json, unresolved_json, unresolved_lines
-from debug_spyre.verbs.answer import answer, warn
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import BadInputError, DebugSpyreError, Exit, UsageError
 
 MOST_LINES = 10

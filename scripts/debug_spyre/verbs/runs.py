@@ -21,9 +21,8 @@ from debug_spyre.runs.io.records import RunRecord, load_record
 from debug_spyre.runs.io.run_environment import BACKEND
 from debug_spyre.runs.io.series import with_experiment
 from debug_spyre.runs.run_words import says
-from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.session_option import add_cards_argument, add_session_argument
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import Exit, UsageError
 from debug_spyre.vocabulary.words import RUN_NAMES, VERDICTS, RunStatus
 

@@ -14,9 +14,8 @@ from debug_spyre.session.io import workspace
 from debug_spyre.session.similar import Similar, find_similar
 from debug_spyre.triage.io import opening
 from debug_spyre.triage.io.triages import choose_cluster, find_triage
-from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.session_option import add_session_argument, member_of, the_session
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import BadInputError, UsageError
 from debug_spyre.vocabulary.evidence import Cluster
 

@@ -11,9 +11,8 @@ from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.session.events import ArtifactSaved, Event, TreeReverted
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.tree.io.revert import Reverted, finish, revert
-from debug_spyre.verbs.answer import answer
 from debug_spyre.verbs.session_option import add_session_argument, after_change, refuse_while_running, the_session
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer
 
 SHOWN = 6
 

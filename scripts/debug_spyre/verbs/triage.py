@@ -17,9 +17,8 @@ from debug_spyre.triage.trend import trend
 from debug_spyre.triage.triage_json import triage_to_json
 from debug_spyre.triage.triage_markdown import markdown
 from debug_spyre.triage.triage_words import say
-from debug_spyre.verbs.answer import answer, warn
 from debug_spyre.verbs.session_option import add_cards_argument
-from debug_spyre.verbs.verb import Verb
+from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, Exit, UsageError
 from debug_spyre.vocabulary.evidence import Evidence, Triage
 from debug_spyre.vocabulary.words import RunStatus
