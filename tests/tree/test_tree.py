@@ -11,8 +11,9 @@ from tests.gate.conftest import git, state_of
 
 from debug_spyre.tree.io import revert as tree_revert
 from debug_spyre.tree.io import scan
+from debug_spyre.tree.io.ownership import patch_since
 from debug_spyre.tree.io.revert import finish, revert
-from debug_spyre.tree.io.snapshot import changes_since, edited_files, load_start, patch_since, snapshot, tree_digest
+from debug_spyre.tree.io.snapshot import changes_since, edited_files, load_start, snapshot, tree_digest
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError, RefusedError
 
 
@@ -23,7 +24,7 @@ def experiment(checkout):
     (checkout / "spyre_inference/blob.bin").write_bytes(b"\0\1\2" * 99)
     (checkout / "new pkg").mkdir()
     (checkout / "new pkg/ü\"'\n.py").write_text("y = 2\n")
-    (checkout / "empty").write_bytes(b"")
+    (checkout / "tests/empty").write_bytes(b"")
     os.unlink(checkout / "notes by hand.txt")
     os.chmod(checkout / "run.sh", 0o644)
     os.unlink(checkout / "link.py")
@@ -61,7 +62,7 @@ def test_a_dry_run_names_the_files_and_changes_nothing(repository, folder):
     before = state_of(repository)
     done = revert(repository, tree, folder, dry_run=True)
     assert {c.name: c.what for c in done.changes}["notes by hand.txt"] == "deleted"
-    assert {c.name: c.what for c in done.changes}["empty"] == "created"
+    assert {c.name: c.what for c in done.changes}["tests/empty"] == "created"
     assert state_of(repository) == before
     assert not list(folder.glob("*.patch"))
 

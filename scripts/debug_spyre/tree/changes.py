@@ -94,21 +94,27 @@ def _sections(patch: bytes) -> Iterator[tuple[str, list[bytes]]]:
         elif line.startswith(b"diff --git "):
             if name is not None:
                 yield name, lines
-            name, lines = _name_of(line[len(b"diff --git ") :]), []
-        elif line.startswith(b"@@ "):
-            left, right = _sizes(line)
+            name, lines = name_of(line[len(b"diff --git ") :]), []
+        elif is_hunk(line):
+            left, right = sizes(line)
     if name is not None:
         yield name, lines
 
 
-def _sizes(line: bytes) -> tuple[int, int]:
+def is_hunk(line: bytes) -> bool:
+    """The line begins a hunk."""
+    return line.startswith(b"@@ ")
+
+
+def sizes(line: bytes) -> tuple[int, int]:
+    """How many lines the hunk that this line begins has of the old file and of the new one."""
     found = re.match(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@", line)
     if found is None:
         return 0, 0
     return tuple(1 if size is None else int(size) for size in found.groups())  # type: ignore[return-value]
 
 
-def _name_of(pair: bytes) -> str:
+def name_of(pair: bytes) -> str:
     """The name in `a/NAME b/NAME`, both halves being the same."""
     if pair.startswith(b'"'):
         half = pair[1 : pair.index(b'" "')] if b'" "' in pair else pair[1:]

@@ -81,6 +81,10 @@ _AUTH = re.compile(
 _ALONE = re.compile(
     r"\b([A-Za-z][A-Za-z0-9+.-]{0,20}://)(?!\[masked\]@)[^\s/@:\"'<>]{16,}(?:\n[^\s/@\"'<>]+)?@"
 )  # a token as the user of an address
+_LITERAL = re.compile(
+    r"""(?<![A-Za-z0-9_])([A-Za-z0-9_]*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|HF_)[A-Za-z0-9_]*)(["']?\]?\s?[=:]\s?)(["'])([^"'\s]{6,})\3""",
+    re.IGNORECASE,
+)
 _OPTIONS = frozenset(
     [
         "TOKEN",
@@ -157,6 +161,28 @@ def mask(text: str, values: Iterable[str] = ()) -> str:
     text = without_escapes(text)
     shown = _mask(text, values)
     return _REST.sub(rf"\1{MASK}", shown) if shown != text or MASK in shown else shown
+
+
+def mask_code(text: str, values: Iterable[str] = ()) -> str:
+    """Source without secrets: tokens of known shapes, keys, credentials in addresses, and quoted text given to a secret name.
+
+    `secret = make()` and `token: str = other` are code and stay.
+    """
+    for value in values:
+        text = _without_value(text, value)
+    text = _PRIVATE_KEY.sub(MASK, text)
+    text = _ALONE.sub(rf"\1{MASK}@", _URL.sub(rf"\1{MASK}@", text))
+    text = _BEARER.sub(rf"\1{MASK}", text)
+    text = _SHAPES.sub(MASK, text)
+    return _LITERAL.sub(_keep_quotes, text)
+
+
+def _keep_quotes(found: re.Match[str]) -> str:
+    name, sign, quote, value = found.groups()
+    is_word = value.isalpha() and len(value) < 20  # a placeholder, or the name of a variable
+    if _OTHER_SECRET.search(name.upper()) is None:  # the key of a dict, or one to a door
+        is_word = len(value) < 16 or not re.search(r"\d", value)
+    return found.group(0) if is_word or not _is_telling(name) or "{" in value else f"{name}{sign}{quote}{MASK}{quote}"
 
 
 def _mask(text: str, values: Iterable[str]) -> str:

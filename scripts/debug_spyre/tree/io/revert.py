@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,37 +18,48 @@ from typing import Any
 
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.git import git, half_way, head_of, index_entries
+from debug_spyre.tree.io.ownership import split
 from debug_spyre.tree.io.patch import BlobStore
-from debug_spyre.tree.io.scan import EXECUTABLE, LINK, TEMPORARY, Entry, digest_of, scan
-from debug_spyre.tree.io.snapshot import START, Change, Start, changes_since, load_start, patch_of
+from debug_spyre.tree.io.scan import EXECUTABLE, LINK, TEMPORARY, Entry, digest_of, read_bytes, scan
+from debug_spyre.tree.io.snapshot import START, Change, Start, changes_since, load_start, patch_of, printable
+from debug_spyre.tree.masked_patch import mask_patch
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, RefusedError
+from debug_spyre.vocabulary.masking import secret_values
 
 PENDING = "revert-pending.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """What was put back (or would be, `dry`), and the digests before and after."""
+    """What was put back (or would be, `dry`), what was left as it is and why, and the digests before and after."""
 
     changes: tuple[Change, ...]
+    left: tuple[tuple[Change, str], ...]
     patch: Path | None
     patched: str
     digest: str
+    masked: tuple[str, ...] = ()  # files whose secrets the patch does not hold: it does not lead back to the same bytes
     dry: bool = False
     resumed: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
         """The paths, printable."""
-        return tuple(c.name.encode("utf-8", "backslashreplace").decode() for c in self.changes)
+        return tuple(printable(c.name) for c in self.changes)
 
 
 def revert(
-    checkout: Path, tree: dict[str, Any], folder: Path, *, dry_run: bool = False, head_moved: bool = False
+    checkout: Path,
+    tree: dict[str, Any],
+    folder: Path,
+    *,
+    dry_run: bool = False,
+    head_moved: bool = False,
+    keep: Collection[str] = (),
 ) -> Reverted:
-    """Put the files back to what they were at `open`; the patch is saved in `folder` before the first is touched.
+    """Put the session's own changes back to what was at `open`; the patch is saved in `folder` before the first is touched.
 
-    Call `finish` once the revert is in the journal.
+    Files that a person or another program made, and those in `keep`, are left as they are. Call `finish` once the revert is in the journal.
 
     Raises:
         RefusedError: git is half-way through an operation, or HEAD is another commit than at `open`.
@@ -57,20 +68,32 @@ def revert(
     start = load_start(tree, folder)
     with _one_at_a_time(start):
         _refuse_half_way(checkout, start, head_moved=head_moved)
-        changes = changes_since(checkout, start)
-        before = digest_of(scan(checkout, algorithm=start.algorithm))
+        parts = split(checkout, start, changes_since(checkout, start), keep=[os.fsencode(name) for name in keep])
+        changes, before = parts.own, digest_of(scan(checkout, algorithm=start.algorithm))
         if dry_run:
-            return Reverted(changes, None, before, before, dry=True)
+            return Reverted(changes, parts.left, None, before, before, dry=True)
         pending = _pending(folder, changes)
         if pending is None:
-            patch = _save_patch(folder, patch_of(checkout, start, changes))
-            pending = _remember(folder, changes, patch, before)
+            patch = mask_patch(patch_of(checkout, start, changes), values=secret_values(os.environ))
+            _keep_whole(checkout, start, changes, patch.masked)
+            pending = _remember(folder, changes, _save_patch(folder, patch.text), before, patch.masked)
         _put_back(checkout, start, changes, index=head_of(checkout) == start.head)
         after = digest_of(scan(checkout, algorithm=start.algorithm))
-        _check(checkout, start, after, expected=tree.get("digest"), head_moved=head_moved)
+        _check(checkout, start, after, expected=tree.get("digest"), head_moved=head_moved, left=parts.left)
         everything = tuple(_from_json(item) for item in pending["changes"])
         patch_path = folder / pending["patch"] if pending["patch"] else None
-        return Reverted(everything, patch_path, pending["patched"], after, resumed=len(changes) < len(everything))
+        return Reverted(
+            everything, parts.left, patch_path, pending["patched"], after, masked=tuple(pending.get("masked", ())),
+            resumed=len(changes) < len(everything),
+        )  # fmt: skip
+
+
+def _keep_whole(checkout: Path, start: Start, changes: tuple[Change, ...], names: tuple[str, ...]) -> None:
+    """Files whose secrets the patch does not hold are kept whole among the snapshot's objects, which nobody hands over."""
+    store = BlobStore(start.objects, checkout)
+    for change in changes:
+        if change.name in names and change.after is not None:
+            store.keep(read_bytes(os.fsencode(checkout) + b"/" + change.path), algorithm=start.algorithm)
 
 
 def finish(folder: Path) -> None:
@@ -106,8 +129,11 @@ def _pending(folder: Path, changes: tuple[Change, ...]) -> dict[str, Any] | None
     return data
 
 
-def _remember(folder: Path, changes: tuple[Change, ...], patch: Path | None, before: str) -> dict[str, Any]:
+def _remember(
+    folder: Path, changes: tuple[Change, ...], patch: Path | None, before: str, masked: tuple[str, ...]
+) -> dict[str, Any]:
     data = {
+        "masked": list(masked),
         "patch": patch.name if patch else None,
         "patched": before,
         "changes": [_to_json(change) for change in changes],
@@ -228,11 +254,24 @@ def _put_index_back(checkout: Path, start: Start, changes: tuple[Change, ...]) -
         git(checkout, "update-index", "-z", "--index-info", stdin=b"".join(lines))
 
 
-def _check(checkout: Path, start: Start, after: str, *, expected: str | None, head_moved: bool) -> None:
-    left = changes_since(checkout, start)
-    if not left and (after == expected or head_moved):
+def _check(
+    checkout: Path,
+    start: Start,
+    after: str,
+    *,
+    expected: str | None,
+    head_moved: bool,
+    left: Sequence[tuple[Change, str]],
+) -> None:
+    others = {change.path for change, _ in left}
+    differing = [change for change in changes_since(checkout, start) if change.path not in others]
+    if not differing and (after == expected or head_moved or others):
         return
-    named = f"{len(left)} files still differ, {left[0].name!r} first" if left else f"digest {after}, not {expected}"
+    named = (
+        f"{len(differing)} files still differ, {differing[0].name!r} first"
+        if differing
+        else f"digest {after}, not {expected}"
+    )
     raise EnvironmentTroubleError(
         f"the tree is not yet as it was at open: {named}; the patch is saved",
         next="end what writes there, then debug-spyre revert",

@@ -69,8 +69,8 @@ def covered_files(checkout: Path) -> frozenset[bytes]:
     tracked = frozenset(
         p for p, (mode, _) in index_entries(checkout).items() if mode != SUBMODULE and not p.startswith(own)
     )
-    roots = {path.split(b"/", 1)[0] for path in tracked if b"/" in path}
-    others = (p for p in untracked(checkout) if _is_the_users(p, own) and _is_under_source(p, roots))
+    roots = source_folders(tracked)
+    others = (p for p in untracked(checkout) if _is_the_users(p, own) and is_under_source(p, roots))
     return tracked | frozenset(others)
 
 
@@ -120,15 +120,21 @@ def object_id(data: bytes, algorithm: str) -> str:
 
 def digest_of(found: Scan) -> str:
     """One short name for the state that tests can see: tracked files, and untracked ones under source and tests."""
-    roots = {path.split(b"/", 1)[0] for path in found.tracked if b"/" in path}
+    roots = source_folders(found.tracked)
     total = hashlib.sha256()
     for path, entry in sorted(found.files.items()):
-        if path in found.tracked or _is_under_source(path, roots):
+        if path in found.tracked or is_under_source(path, roots):
             total.update(b"%s %s %s\0" % (entry.mode.encode(), (entry.sha or "?").encode(), path))
     return total.hexdigest()[:16]
 
 
-def _is_under_source(path: bytes, roots: set[bytes]) -> bool:
+def source_folders(tracked: Iterable[bytes]) -> set[bytes]:
+    """The top folders that hold tracked files."""
+    return {path.split(b"/", 1)[0] for path in tracked if b"/" in path}
+
+
+def is_under_source(path: bytes, roots: set[bytes]) -> bool:
+    """Tests can see this file: it lies under source or tests, or is code."""
     top = path.split(b"/", 1)[0]
     return (top in roots and b"/" in path) or path.endswith(_CODE)
 

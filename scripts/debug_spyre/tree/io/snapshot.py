@@ -112,9 +112,9 @@ def _snapshot(checkout: Path, place: Path) -> dict[str, Any]:
         "digest": digest_of(found),
         "store": str(place),
         "files": len(found.files),
-        "dirty": [_printable(name) for name in dirty[:SHOWN_PATHS]],
+        "dirty": [printable(name) for name in dirty[:SHOWN_PATHS]],
         "dirty_count": len(dirty),
-        "skipped": [_printable(os.fsdecode(p)) for p in found.skipped[:SHOWN_PATHS]],
+        "skipped": [printable(os.fsdecode(p)) for p in found.skipped[:SHOWN_PATHS]],
         "half_way": state,
     }
 
@@ -180,16 +180,6 @@ def edited_files(checkout: Path, tree: Mapping[str, Any], folder: Path | None = 
     return changes_since(checkout, load_start(tree, folder))
 
 
-def patch_since(checkout: Path, tree: Mapping[str, Any], folder: Path | None = None) -> bytes:
-    """The patch from the snapshot to the working files now; empty where nothing differs.
-
-    Raises:
-        BadInputError: there is no snapshot; EnvironmentTroubleError: git can't answer or a file changes meanwhile.
-    """
-    start = load_start(tree, folder)
-    return patch_of(checkout, start, changes_since(checkout, start))
-
-
 def patch_of(checkout: Path, start: Start, changes: tuple[Change, ...]) -> bytes:
     """The patch that these changes are."""
     unreadable = [c.name for c in changes if (c.after and c.after.sha is None) or (c.before and c.before.sha is None)]
@@ -226,5 +216,6 @@ def _ignored_at_open(checkout: Path, start: Start, changes: list[Change]) -> set
     return set(lines_of(answer))
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
+    """A file name that any terminal and any JSON can bear."""
     return name.encode("utf-8", "backslashreplace").decode()
