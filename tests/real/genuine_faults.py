@@ -21,7 +21,11 @@ from tests.real.conftest import Bench
 from tests.real_card import environment
 
 CALLS = Path(__file__).with_name("genuine_calls.py")
-AT_ONCE, DIFFERENT = 100, 6  # calls a process; how many of the failures are wrong values
+AT_ONCE, DIFFERENT, TIMES = (
+    100,
+    6,
+    1,
+)  # calls a process; how many of the failures are wrong values; processes of a proof
 TEST = """
 import calls, pytest
 @pytest.mark.parametrize("number", {numbers})
@@ -108,7 +112,7 @@ def failing(bench, row):
     else:
         right = bool(words) and (words in plain(row["error"]) or words in plain(said_alone(bench, node)))
         error = "right" if right else f"{words!r} for {plain(row['error'])[:90]!r}"
-    done = bench.call("repro", "--no-shrink", "--json", timeout=1200)
+    done = bench.call("repro", "--no-shrink", "--times", TIMES, "--json", timeout=1200)
     proved = json.loads(done.stdout) if done.stdout else {"verified": False, "stamp": done.stderr.strip()[-200:]}
     return {
         "op": op,
@@ -139,9 +143,12 @@ def main(python, failures="40", healthy="400", known=None):
         f"{len(rows)} calls: {dict(Counter(r['what'] for r in rows))}; in {time.monotonic() - began:.0f} s", flush=True
     )
     fine = spread([r for r in rows if r["what"] == "healthy"], int(healthy))
-    laid_out(bench, folder, fine)
-    suspect, passed = blamed(bench, [r["call"] for r in fine])
-    print(f"healthy: {len(fine)} calls, {passed} pass under shadow, blamed: {suspect and suspect['op']}", flush=True)
+    if fine:
+        laid_out(bench, folder, fine)
+        suspect, passed = blamed(bench, [r["call"] for r in fine])
+        print(
+            f"healthy: {len(fine)} calls, {passed} pass under shadow, blamed: {suspect and suspect['op']}", flush=True
+        )
     counts = Counter()
     for row, said in all_failing(bench, folder, chosen(rows, int(failures))):
         counts.update(

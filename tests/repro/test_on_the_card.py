@@ -233,6 +233,30 @@ def test_a_fault_of_order_found_by_shadow_becomes_a_script_with_the_earlier_call
     assert all(json.dumps(text, ensure_ascii=False) in journal for text in steps)
 
 
+TWO = """
+import torch
+def test_it():
+    x = torch.rand(4, 70).half()
+    torch.testing.assert_close((x.to("spyre") * 2).cpu(), x * 2)
+def test_other():
+    x = torch.rand(4, 70).half()
+    torch.testing.assert_close(x.to("spyre").exp().cpu(), x.exp(), rtol=1e-2, atol=1e-2)
+"""
+
+
+@pytest.mark.parametrize("words", [(), pytest.param(("--test", "test_it.py::test_other"), marks=pytest.mark.long)])
+def test_a_repro_proves_the_fault_of_the_test_that_it_is_asked_for(card, ds, session, words):
+    """The session's probe fails otherwise: its words and its source are not what is proved."""
+    card("scaled:op=mul:factor=2.0,layout_shape:op=exp:over=64")
+    (session[0] / "test_it.py").write_text(TWO)
+    ds("run", "--as", "baseline", "test_it.py", status=1)
+    ds("shadow", "test_it.py::test_other", status=1)
+    done = ds("repro", *words, "--times", "1", "--no-shrink", status=0)
+    assert "VERIFIED: 1 of 1" in done.stdout and "test_it.py::test_other is no member of this session" in done.stdout
+    text = Path(re.search(r"^script: (.*)$", done.stdout, re.MULTILINE)[1]).read_text()
+    assert "exp" in text and "* 2" not in text and "mul" not in text
+
+
 GRAPH = """
 import torch
 def test_it():

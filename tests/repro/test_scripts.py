@@ -459,3 +459,16 @@ def test_two_refusals_are_one_fault_only_where_they_say_the_same():
     assert is_same_refusal(stick, other)
     assert not is_same_refusal(stick, "RuntimeError: ContextNotCreated: the runtime context has not been created")
     assert not is_same_refusal(stick, "Unsupported: no mechanism to resolve stick incompatibility")
+
+
+@pytest.mark.parametrize(
+    "line", ["import helper, pytest, os", "import os, helper as h, pytest", "import pytest\nimport os, helper"]
+)
+def test_a_module_that_is_written_in_takes_no_other_of_its_import_statement_away(line):
+    used = "h" if " as h" in line else "helper"
+    source = f"{line}\n@pytest.mark.parametrize('n', [1])\ndef test_it(n):\n    assert {used}.x == n and os.sep\n"
+    text = prune(source, "test_it", local={"helper": "x = 1\n"})
+    names = {alias.name for node in ast.parse(text).body if isinstance(node, ast.Import) for alias in node.names}
+    assert names == {"pytest", "os"}
+    exec(compile(text, "made", "exec"), space := {})  # noqa: S102
+    space["test_it"](1)

@@ -82,6 +82,15 @@ def failing_run(session: Session, evidence: Mapping[str, Evidence]) -> tuple[Run
     return _fallback(session, runs, evidence)
 
 
+def own_failure(session: Session, evidence: Mapping[str, Evidence], nodeid: str) -> Failure | None:
+    """What that test showed in the first run that kept it: as it is, before anything watched it; None where it never failed."""
+    for run in sorted(session.runs.values(), key=lambda r: r.started_seq):
+        for failure in evidence[run.id].failures if run.is_finished and run.valid and run.id in evidence else ():
+            if failure.nodeid == nodeid and (failure.message or failure.innermost_frame):
+                return failure
+    return None
+
+
 def _fallback(session: Session, runs: list[Run], evidence: Mapping[str, Evidence]) -> tuple[Run, Failure] | None:
     ops = {m.op: m.nodeid for m in session.members if m.predicate == "falls-back" and m.op}
     for run in runs:

@@ -104,8 +104,11 @@ class _Module:
         for names, node in self.statements:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-                if future or (names & wanted and not set(_modules_of(node)) & without):
-                    found.append(ast.unparse(node))
+                if not future and not names & wanted:
+                    continue
+                elsewhere = [alias for alias in node.names if _module_of(node, alias) not in without]
+                if elsewhere:
+                    found.append(ast.unparse(_with_names(node, elsewhere)))
         return found
 
     def futures(self) -> list[str]:
@@ -146,8 +149,19 @@ class _Module:
         return "\n\n\n".join(parts)
 
 
+def _module_of(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    return node.module or "" if isinstance(node, ast.ImportFrom) else alias.name
+
+
 def _modules_of(node: ast.Import | ast.ImportFrom) -> list[str]:
-    return [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+    return list(dict.fromkeys(_module_of(node, alias) for alias in node.names))
+
+
+def _with_names(node: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.Import | ast.ImportFrom:
+    """The statement with these names only."""
+    if isinstance(node, ast.Import):
+        return ast.Import(names)
+    return ast.ImportFrom(node.module, names, node.level)
 
 
 def _names_of(node: ast.stmt) -> set[str]:

@@ -7,7 +7,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
-from debug_spyre.escalation.readiness import failing_run
+from debug_spyre.escalation.readiness import failing_run, own_failure
 from debug_spyre.examine.io.trials import BudgetSpentError, Trials
 from debug_spyre.examine.typed_call import read_call
 from debug_spyre.repro.io.proof import Proof, Prover
@@ -84,27 +84,51 @@ def _trials(args: Namespace, folder: Folder, row: int | None) -> Trials:
 def _search(
     args: Namespace, search: ReproSession, session: Session, evidence: Mapping[str, Evidence]
 ) -> Fingerprint | None:
-    found = failing_run(session, evidence)
-    failure = found[1] if found else None
+    original = None
     try:
         if args.op:
             search.from_call(read_call(args.op[0], args.op[1:]), None)
             return None
+        found = failing_run(session, evidence)
+        probes = of_failure(found[1]) if found else None
+        suspect = None if args.test else _suspect(args, search.prover.folder, session, probes)
+        nodeid, failure = _fault_of(args, search, session, evidence, suspect)
         original = of_failure(failure) if failure else None
-        suspect = None if args.test else _suspect(args, search.prover.folder, session, original)
         if suspect is not None:
             proof = search.from_call(suspect.call, original, prelude=suspect.prelude)
             if proof.is_verified:
                 return original
         elif not args.test:
             search.nothing_to_try(*count_checked(search.prover.folder, session))
-        search.from_test(*_test_of(args, session, failure))
+        if nodeid is None or failure is None:
+            raise RefusedError(
+                "no run of this session kept a failure to reproduce",
+                next="debug-spyre run --as baseline NODEID, or repro --op",
+            )
+        search.from_test(nodeid, failure)
     except BudgetSpentError as error:
         search.spent = True
         search.notes.append(error.what)
         if not search.proofs:
             raise
-    return of_failure(failure) if failure else None
+    return original
+
+
+def _fault_of(
+    args: Namespace,
+    search: ReproSession,
+    session: Session,
+    evidence: Mapping[str, Evidence],
+    suspect: Suspect | None,
+) -> tuple[str | None, Failure | None]:
+    """The test whose fault is to be shown, and what it showed: the test given, else the suspect's own, else the probe's."""
+    nodeid = args.test or (suspect.nodeid if suspect else None)
+    if nodeid in {None, session.probe}:
+        found = failing_run(session, evidence)
+        return session.probe, found[1] if found else None
+    if nodeid not in {m.nodeid for m in session.members}:
+        search.notes.append(f"{nodeid} is no member of this session: what is proved is its fault, not the session's")
+    return nodeid, own_failure(session, evidence, nodeid)
 
 
 def _suspect(args: Namespace, folder: Folder, session: Session, original: Fingerprint | None) -> Suspect | None:
@@ -112,16 +136,6 @@ def _suspect(args: Namespace, folder: Folder, session: Session, original: Finger
         call = find_fallback(folder, session, run=args.shadow)
         return Suspect(call) if call else None
     return find_suspect(folder, session, run=args.shadow)
-
-
-def _test_of(args: Namespace, session: Session, failure: Failure | None) -> tuple[str, Failure]:
-    nodeid = args.test or session.probe
-    if nodeid is None or failure is None:
-        raise RefusedError(
-            "no run of this session kept a failure to reproduce",
-            next="debug-spyre run --as baseline NODEID, or repro --op",
-        )
-    return nodeid, failure
 
 
 def _control(args: Namespace, folder: Folder, session: Session, prover: Prover) -> int:

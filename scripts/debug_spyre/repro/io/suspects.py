@@ -18,10 +18,11 @@ from debug_spyre.vocabulary.errors import BadInputError, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A call, and the calls that ran before it in the same process."""
+    """A call, the calls that ran before it in the same process, and the test that made it."""
 
     call: Call
     prelude: tuple[Call, ...] = ()
+    nodeid: str | None = None
 
 
 def find_suspect(folder: Folder, session: Session, *, run: str | None = None) -> Suspect | None:
@@ -116,4 +117,4 @@ def read_suspect(path: Path) -> Suspect:
         prelude = tuple(call_from_json(c) for c in data.get("prelude") or ())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInputError(f"cannot read the suspect {path}: {error}", next="debug-spyre shadow NODEID") from error
-    return Suspect(call, prelude)
+    return Suspect(call, prelude, data.get("nodeid"))
