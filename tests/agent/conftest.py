@@ -130,7 +130,9 @@ def kit():
 
 def run_hook(event, *, cwd, project=None, args=(), python=sys.executable, guard=ROOT / "scripts/guard.py", env=None):
     """The guard as the client runs it: a process of its own with the event on stdin."""
-    surroundings = {"PATH": "/usr/bin:/bin", "CLAUDE_PROJECT_DIR": str(project or cwd), **(env or {})}
+    surroundings = {
+        "PATH": "/usr/bin:/bin", "CLAUDE_PROJECT_DIR": str(project or cwd), "DEBUG_SPYRE_PYTHON": sys.executable, **(env or {}),
+    }  # fmt: skip
     text = event if isinstance(event, bytes) else json.dumps({"cwd": str(cwd), **event}).encode()
     return subprocess.run(
         [python, "-IS", str(guard), *args], input=text, capture_output=True, cwd=cwd, env=surroundings, timeout=60

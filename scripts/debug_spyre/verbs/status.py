@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from debug_spyre.agent.reminders import at_stop
 from debug_spyre.page.io import old_logs, page
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.page.overview import brief, clip, overview
@@ -120,6 +122,9 @@ WATCH_SECONDS = 2.0
 def _status_arguments(parser: ArgumentParser) -> None:
     add_session_argument(parser)
     parser.add_argument("--brief", action="store_true", help="print a few facts, for use after a compaction")
+    parser.add_argument(
+        "--hook", action="store_true", help="answer the client's Stop event on standard input (the guard asks)"
+    )
     parser.add_argument("--all", action="store_true", help="list all sessions of this checkout, one line each")
     parser.add_argument(
         "--watch", action="store_true", help="keep running and show changes; with --json one object per line"
@@ -132,6 +137,10 @@ def _status(args: Namespace) -> int:
     if args.all:
         return _status_all(args)
     folder = the_session(args)
+    if args.hook:
+        held = at_stop(json.load(sys.stdin), workspace.load_session(folder), folder.path)
+        print(json.dumps(held) if held else "")
+        return 0
     if args.watch:
         return _watch(folder, args)
     if finish_run.recover(folder.path):  # a run whose supervisor was killed is recorded as lost by whoever looks

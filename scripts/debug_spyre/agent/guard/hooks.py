@@ -8,10 +8,13 @@ import sys
 from debug_spyre.agent.guard import light
 from debug_spyre.agent.guard.finding import ALLOW, ASK, NOTHING, Finding, deny
 from debug_spyre.agent.guard.judge import decide
-from debug_spyre.agent.guard.light import parse_json, tail_of, to_json
+from debug_spyre.agent.guard.light import parse_json, to_json
 from debug_spyre.agent.guard.place import Place, live_journals
 from debug_spyre.agent.guard.shell_words import quote
 from debug_spyre.agent.guard.tables import NAME
+
+MOST_CHARS = 1200  # of the state after a compaction: 400 tokens at 3 characters each, measured 3.4 and more
+ENDED = ("completed", "failed", "killed", "stopped")  # what no longer runs in the client's background
 
 
 def main(scripts: str) -> int:
@@ -42,15 +45,18 @@ def answer(event: dict[str, object], place: Place, *, project_wide: bool) -> dic
     name = event.get("hook_event_name")
     if name == "PreToolUse":
         return _before_a_tool(event, place, project_wide=project_wide)
-    if name == "Stop":
-        left = judge_stop(event, place, any_client=not project_wide)
-        return {"decision": "block", "reason": left} if left else None
+    stem = current(place, any_client=not project_wide) if name in ("Stop", "SessionStart") else None
+    if stem is None:
+        return None
     if name == "SessionStart":
-        from debug_spyre.agent.guard import sessions
-
-        text = sessions.facts(place, any_client=not project_wide)
-        return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}} if text else None
-    return None
+        return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": facts(stem, place)}}
+    tasks = event.get("background_tasks")
+    is_waiting = isinstance(tasks, list) and any(not (isinstance(t, dict) and t.get("status") in ENDED) for t in tasks)
+    if event.get("permission_mode") == "plan" or is_waiting:  # the end of that work wakes the agent by itself
+        return None
+    said = ask_launcher(place, ["status", "--hook", "--session", stem], to_json(event))
+    found = parse_json(said) if said else None
+    return found if isinstance(found, dict) else None
 
 
 def _before_a_tool(event: dict[str, object], place: Place, *, project_wide: bool) -> dict[str, object] | None:
@@ -63,12 +69,11 @@ def _before_a_tool(event: dict[str, object], place: Place, *, project_wide: bool
         reason = f"debug-spyre {found.rule}: {found.reason}" if found.rule else found.reason
         fields = {"permissionDecision": found.verdict, "permissionDecisionReason": reason}
     if place.bare_name and found.verdict != "deny":
-        fields["updatedInput"] = {**given, "command": with_our_path(str(given.get("command")), place)}
-    transcript = str(event.get("transcript_path") or "")
-    if b'"compact_boundary"' in tail_of(transcript):
-        from debug_spyre.agent.guard import sessions
-
-        context = sessions.facts_after_compaction(transcript, place, any_client=not project_wide)
+        line = f'PATH={quote(light.parent(place.launcher))}:"$PATH"; {given.get("command")}'
+        fields["updatedInput"] = {**given, "command": line}  # the same line where the bare name is found
+    transcript = light.tail_of(str(event.get("transcript_path") or ""))
+    if b'"compact_boundary"' in transcript:
+        context = facts_after_compaction(transcript, place, any_client=not project_wide)
         fields = {**fields, "additionalContext": context} if context else fields
     return _output(**fields) if fields else None
 
@@ -77,40 +82,76 @@ def _output(**fields: object) -> dict[str, object]:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **fields}}
 
 
-def with_our_path(command: str, place: Place) -> str:
-    """The same line where the bare name is found: in pipes, loops and inner shells too."""
-    return f'PATH={quote(light.parent(place.launcher))}:"$PATH"; {command}'
-
-
 def judge_question(place: Place) -> Finding:
     """S5: while this client's session is open, nobody is asked which way to go."""
-    from debug_spyre.agent.guard import sessions
-
-    if not any(sessions.client_of(data) == place.client for _, data in live_journals(place.logs())):
+    if not any(client_of(data) == place.client for _, data in live_journals(place.logs())):
         return NOTHING
-    told = f"{NAME} hypothesis add 'TEXT' --test 'COMMAND'"
+    told = (
+        f"put every candidate on the queue ({NAME} hypothesis add 'TEXT' --test 'COMMAND') and test the rows in order"
+    )
     return deny(
-        "S5",
-        f"the loop is autonomous: put every candidate on the queue ({told}) and test the rows in order; what only a person can decide is the next action of `close blocked`",
+        "S5", f"the loop is autonomous: {told}; what only a person can decide is the next action of `close blocked`"
     )
 
 
-def judge_stop(event: dict[str, object], place: Place, *, any_client: bool) -> str | None:
-    """Q7: what remains, in words, if the agent may not stop yet; None lets it stop."""
-    if event.get("permission_mode") == "plan" or _has_background_work(event.get("background_tasks")):
+def client_of(journal: bytes) -> object:
+    """The client session that opened it."""
+    try:
+        opened = parse_json(journal.partition(b"\n")[0].decode("utf-8", "replace"))
+    except ValueError:
         return None
-    from debug_spyre.agent.guard import sessions
-
-    state = sessions.current(place, any_client=any_client)
-    request = sessions.last_request(str(event.get("transcript_path") or ""))
-    if state is None or state.in_flight() or sessions.asked_to_pause(request):
-        return None
-    if not sessions.may_hold(state, again=bool(event.get("stop_hook_active"))):
-        return None
-    return f"The session {state.stem} is still investigating and no run is in flight; {state.left()}. (Rule Q7; a person who wants a pause says so.)"
+    return opened.get("client") if isinstance(opened, dict) else None
 
 
-def _has_background_work(tasks: object) -> bool:
-    """A command still runs in the client's background: its end wakes the agent by itself."""
-    ended = ("completed", "failed", "killed", "stopped")
-    return isinstance(tasks, list) and any(not (isinstance(t, dict) and t.get("status") in ended) for t in tasks)
+def current(place: Place, *, any_client: bool) -> str | None:
+    """The session of this client; else, where the skill itself is in use, the only live one."""
+    live = live_journals(place.logs())
+    own = [folder for folder, data in live if place.client and client_of(data) == place.client]
+    found = own[-1:] or [folder for folder, _ in live if any_client and len(live) == 1]
+    return light.name(found[0]) if found else None
+
+
+def facts(stem: str, place: Place) -> str:
+    """The state of the session as facts, for a client that has just compacted its context."""
+    said = ask_launcher(place, ["status", "--brief", "--session", stem])
+    told = said or f"{stem} is open; its command gave no answer within 10 s: {NAME} doctor"
+    return f"debug-spyre session in progress (its command is {NAME}):\n{told}"[:MOST_CHARS]
+
+
+def facts_after_compaction(transcript: bytes, place: Place, *, any_client: bool) -> str | None:
+    """The same facts at the first tool call after a compaction, once: hooks of a skill aren't told of it, measured."""
+    at = transcript.rfind(b'"compact_boundary"')
+    stem = current(place, any_client=any_client)
+    if stem is None:
+        return None
+    line = transcript[transcript.rfind(b"\n", 0, at) + 1 : transcript.find(b"\n", at)]
+    mark = line.find(b'"timestamp"')
+    boundary = line[mark : mark + 60] if mark >= 0 else str(len(line)).encode()
+    path = light.join(place.logs(), stem, ".compaction-seen")
+    try:
+        if light.tail_of(path) == boundary:
+            return None
+        with open(path, "wb") as stream:
+            stream.write(boundary)
+    except OSError:
+        return None
+    return facts(stem, place)
+
+
+def ask_launcher(place: Place, words: list[str], text: str = "") -> str:
+    """What our own command says to that, nothing where it can't."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            [place.launcher, *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            cwd=place.top(),
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -6,7 +6,7 @@ from debug_spyre.agent.guard import light, tables
 from debug_spyre.agent.guard.files import SCRIPT, saved_script
 from debug_spyre.agent.guard.finding import EXPERIMENT, LOOKS, NOTHING, Finding, Judge, ask, deny, strongest
 from debug_spyre.agent.guard.person import judge_pip, judge_uv
-from debug_spyre.agent.guard.selection import RUNS_NOTHING, clean, judge_parallel, judge_selection
+from debug_spyre.agent.guard.selection import RUNS_NOTHING, clean, judge_selection
 from debug_spyre.agent.guard.shell import Command
 from debug_spyre.agent.guard.shell_words import join
 from debug_spyre.agent.guard.tables import NAME
@@ -20,7 +20,7 @@ def judge_pytest(arguments: list[str], command: Command, judge: Judge) -> Findin
     if not judge.place.is_spyre_place():
         return NOTHING
     if any(word in RUNS_NOTHING for word in arguments):
-        return judge_parallel(arguments)
+        return judge_selection(arguments, only_parallel=True)
     session, overrides = judge.place.has_open_session(), _environment(command)
     verb = "run" if session or overrides else "triage"
     line = join([NAME, verb, *(_run_name(command) if session else []), *overrides, *clean(arguments)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from debug_spyre.agent.guard.shell_words import ENDS, ShellError, Word, WordReader
+from debug_spyre.agent.guard.shell_words import ENDS, ShellError, Word, WordReader, unescaped
 
 TYPE_CHECKING = False  # importing typing would cost a sixth of the guard's time
 if TYPE_CHECKING:
@@ -41,15 +41,14 @@ def printed(words: list[str]) -> str:
             while mark in shape and values:
                 shape = shape.replace(mark, values.pop(0), 1)
         words = [shape, *values]
-    text = " ".join(words)
-    return text if "\\" not in text else text.encode("latin-1", "backslashreplace").decode("unicode_escape", "ignore")
+    return unescaped(" ".join(words))
 
 
 class Reader(WordReader):
     """Reads shell text into simple commands, in order, the inner ones of substitutions included."""
 
     def __init__(
-        self, text: str, depth: int = 0, variables: dict[str, str] | None = None, files: Files = lambda _: None
+        self, text: str, depth: int = 0, variables: dict[str, str] | None = None, files: Files | None = None
     ) -> None:
         super().__init__(text, depth, variables)
         self.files = files  # path -> the text of that file
@@ -99,9 +98,11 @@ class Reader(WordReader):
     def _word(self, current: Command, words: list[Word]) -> None:
         for word in words:
             if not current.words and not word.quoted:
-                skip = {"for": self._for, "select": self._for, "case": self._case, "[[": self._test}.get(word.text)
-                if skip:
-                    skip()
+                skip = word.text in ("for", "select", "case", "[[")
+                if word.text in ("for", "select"):
+                    self._for()
+                elif skip:  # `case WORD in` and its first pattern: later ones follow `;;`
+                    self._until(")" if word.text == "case" else "]]")
                 current.background = current.background or word.text == "coproc"
                 if word.text == "function":
                     self.token()
@@ -166,7 +167,7 @@ class Reader(WordReader):
         if words[:1] == ["which"] or words[:2] == ["command", "-v"]:
             return words[-1]
         if words[:1] == ["cat"] and len(words) == 2:
-            return self.files(words[1])
+            return self.files(words[1]) if self.files else None
         return None
 
     def _for(self) -> None:
@@ -180,15 +181,6 @@ class Reader(WordReader):
             values += [word.text for word in token if word.text != "in"]
         if isinstance(name, list) and name and values and not any("$" in value for value in values):
             self.variables[name[0].text] = " ".join(values)
-
-    def _case(self) -> None:
-        """`case WORD in` and its first pattern; later patterns follow `;;` and end in `)`."""
-        self.token()
-        self.token()
-        self._until(")")
-
-    def _test(self) -> None:
-        self._until("]]")
 
     def _until(self, end: str) -> None:
         while True:

@@ -17,7 +17,7 @@ class Word:
 
     __slots__ = ("dynamic", "piped", "quoted", "text")
 
-    def __init__(self, text: str, *, quoted: bool = False, dynamic: bool = False, piped: bool = False) -> None:
+    def __init__(self, text: str, quoted: bool, dynamic: bool, piped: bool) -> None:
         self.text = text
         self.quoted = quoted
         self.dynamic = dynamic
@@ -36,22 +36,26 @@ def join(words: list[str]) -> str:
     return " ".join(map(quote, words))
 
 
+def unescaped(text: str) -> str:
+    r"""What `\n`, `\x70`, `\160` and `\u0070` stand for."""
+    text = text.replace("\\e", "\033").replace("\\E", "\033")
+    return text.encode("latin-1", "backslashreplace").decode("unicode_escape", "ignore") if "\\" in text else text
+
+
 def in_braces(text: str) -> list[str]:
     """`a{b,c}` -> `ab`, `ac`, as bash expands an unquoted word; other words stay whole."""
     start = text.find("{")
-    depth, cuts, end = 0, [start], -1
-    for at in range(start, len(text)) if start >= 0 else ():
+    depth, cuts = 0, [start]
+    for at in range(start, len(text)) if start >= 0 and text[start - 1 : start] != "$" else ():
         depth += {"{": 1, "}": -1}.get(text[at], 0)
-        if text[at] == "," and depth == 1:
+        if depth == 0 or (text[at] == "," and depth == 1):
             cuts.append(at)
         if depth == 0:
-            end = at
             break
-    if end < 0 or len(cuts) == 1 or text[start - 1 : start] == "$":
+    if depth or len(cuts) < 3:
         return [text]
-    cuts.append(end)
     parts = [text[cut + 1 : cuts[n + 1]] for n, cut in enumerate(cuts[:-1])]
-    return [whole for part in parts for whole in in_braces(text[:start] + part + text[end + 1 :])]
+    return [whole for part in parts for whole in in_braces(text[:start] + part + text[cuts[-1] + 1 :])]
 
 
 class WordReader:
@@ -72,6 +76,10 @@ class WordReader:
         """What a substitution would print; None where only the shell knows."""
         raise NotImplementedError
 
+    def read_substitutions(self, text: str) -> None:
+        """Only the substitutions in this text count."""
+        raise NotImplementedError
+
     def newline(self) -> None:
         """A line ended: bodies of here-documents follow."""
 
@@ -79,12 +87,11 @@ class WordReader:
         """The next operator, the next word (several where a variable or braces hold several), or None at the end."""
         text = self.text
         while self.at < len(text):
-            char = text[self.at]
-            if char in " \t\r":
+            if text[self.at] in " \t\r":
                 self.at += 1
             elif text.startswith("\\\n", self.at):
                 self.at += 2
-            elif char == "#" and (self.at == 0 or text[self.at - 1] in " \t\n;&|("):
+            elif text[self.at] == "#" and (self.at == 0 or text[self.at - 1] in " \t\n;&|("):
                 self.at = self.find("\n", self.at, len(text))
             else:
                 break
@@ -98,10 +105,16 @@ class WordReader:
             return self._operator()
         return self.word()
 
-    def find(self, what: str, start: int, otherwise: int) -> int:
-        """Where `what` begins, or `otherwise`."""
+    def find(self, what: str, start: int, otherwise: int | str) -> int:
+        """Where `what` begins, or `otherwise`.
+
+        Raises:
+            ShellError: `otherwise` is the name of what then does not end.
+        """
         at = self.text.find(what, start)
-        return otherwise if at < 0 else at
+        if at < 0 and isinstance(otherwise, str):
+            raise ShellError(f"{otherwise} does not end")
+        return otherwise if at < 0 else at  # type: ignore[return-value]
 
     def _operator(self) -> str | list[Word]:
         text = self.text
@@ -114,17 +127,13 @@ class WordReader:
         self.at += len(found)
         if found == "\n":
             self.newline()
-        if found in (";;", ";&", ";;&"):
-            self._pattern()
+        if found in (";;", ";&", ";;&"):  # after it stands either `esac` or a pattern that ends in `)`
+            mark = self.at
+            while text[self.at : self.at + 1] in (" ", "\t", "\n"):
+                self.at += 1
+            if not text.startswith("esac", self.at):
+                self.at = self.find(")", self.at, mark - 1) + 1
         return found
-
-    def _pattern(self) -> None:
-        """After `;;` stands either `esac` or a pattern that ends in `)`."""
-        mark = self.at
-        while self.text[self.at : self.at + 1] in (" ", "\t", "\n"):
-            self.at += 1
-        if not self.text.startswith("esac", self.at):
-            self.at = self.find(")", self.at, mark - 1) + 1
 
     def word(self) -> list[Word]:
         """One token of words."""
@@ -133,18 +142,22 @@ class WordReader:
         text = self.text
         while self.at < len(text):
             char = text[self.at]
-            if char == "(" and "".join(self.buffer).endswith("=") and not self.quoted:
-                self._array()
-                continue
-            if char in " \t\r\n;&|)(" or (char in "<>" and not text.startswith("(", self.at + 1)):
+            if char == "(" and "".join(self.buffer).endswith("=") and not self.quoted:  # an array
+                end = self.find(")", self.at, "a bracket")
+                self.buffer.append(text[self.at + 1 : end].replace("'", "").replace('"', ""))
+                self.at = end + 1
+            elif char in " \t\r\n;&|)(" or (char in "<>" and not text.startswith("(", self.at + 1)):
                 break
-            if char == "\\":
+            elif char == "\\":
                 if not text.startswith("\\\n", self.at):
                     self.buffer.append(text[self.at + 1 : self.at + 2])
                     self.quoted = True
                 self.at += 2
             elif char == "'":
-                self._single()
+                end = self.find("'", self.at + 1, "a single quote")
+                self.buffer.append(text[self.at + 1 : end])
+                self.quoted = True
+                self.at = end + 1
             elif char == '"':
                 self._double()
             else:
@@ -153,22 +166,7 @@ class WordReader:
         texts = [*self.pieces, last] if last or self.quoted or not self.pieces else self.pieces
         if not self.quoted:
             texts = [whole for text in texts for whole in in_braces(text)]
-        return [Word(text, quoted=self.quoted, dynamic=self.dynamic, piped=self.piped) for text in texts]
-
-    def _array(self) -> None:
-        end = self.find(")", self.at, -1)
-        if end < 0:
-            raise ShellError("a bracket does not end")
-        self.buffer.append(self.text[self.at + 1 : end].replace("'", "").replace('"', ""))
-        self.at = end + 1
-
-    def _single(self) -> None:
-        end = self.find("'", self.at + 1, -1)
-        if end < 0:
-            raise ShellError("a single quote does not end")
-        self.buffer.append(self.text[self.at + 1 : end])
-        self.quoted = True
-        self.at = end + 1
+        return [Word(text, self.quoted, self.dynamic, self.piped) for text in texts]
 
     def _double(self) -> None:
         self.at += 1
@@ -216,24 +214,19 @@ class WordReader:
     def _dollar(self, *, inside: bool) -> None:
         text, following = self.text, self.text[self.at + 1 : self.at + 2]
         if text.startswith("$((", self.at):
-            end = self.find("))", self.at, -1)
-            if end < 0:
-                raise ShellError("an arithmetic expression does not end")
+            self.at = self.find("))", self.at, "an arithmetic expression") + 2
             self.dynamic = True
             self.buffer.append("0")
-            self.at = end + 2
         elif following == "(":
             self.at += 1
             self._bracketed(inside=inside)
         elif following == "{":
-            end = self.find("}", self.at, -1)
-            if end < 0:
-                raise ShellError("a variable's bracket does not end")
+            end = self.find("}", self.at, "a variable's bracket")
             self._braced(text[self.at + 2 : end], text[self.at : end + 1], inside=inside)
             self.at = end + 1
         elif following == "'" and not inside:
             end = self._end_of("'", self.at + 2)
-            self.buffer.append(_ansi(text[self.at + 2 : end]))
+            self.buffer.append(unescaped(text[self.at + 2 : end]))
             self.quoted = True
             self.at = end + 1
         elif following == '"' and not inside:
@@ -244,10 +237,8 @@ class WordReader:
                 end += 1
             if end == self.at + 1 and following and following in "@*#?$!-":
                 end += 1
-            if end == self.at + 1:
-                self.buffer.append("$")
-            else:
-                self._value(self.variables.get(text[self.at + 1 : end]), text[self.at : end], inside=inside)
+            name = text[self.at + 1 : end]
+            self._value(self.variables.get(name) if name else "$", text[self.at : end], inside=inside or not name)
             self.at = end
 
     def _braced(self, name: str, literal: str, *, inside: bool) -> None:
@@ -261,24 +252,19 @@ class WordReader:
             value = default
         self._value(value if all(c in NAMES or c == "@" for c in bare) else None, literal, inside=inside)
 
-    def read_substitutions(self, text: str) -> None:
-        """Only the substitutions in this text count."""
-        raise NotImplementedError
-
     def _value(self, value: str | None, literal: str, *, inside: bool) -> None:
         if value is None:
             self.dynamic = True
-            self.buffer.append(literal)
-        elif inside:
-            self.buffer.append(value)
-        else:
-            for mark in self.variables.get("IFS", ""):
-                value = value.replace(mark, " ")
-            for number, piece in enumerate(value.split()):
-                if number:
-                    self.pieces.append("".join(self.buffer))
-                    self.buffer = []
-                self.buffer.append(piece)
+        if value is None or inside:
+            self.buffer.append(literal if value is None else value)
+            return
+        for mark in self.variables.get("IFS", ""):
+            value = value.replace(mark, " ")
+        for number, piece in enumerate(value.split()):
+            if number:
+                self.pieces.append("".join(self.buffer))
+                self.buffer = []
+            self.buffer.append(piece)
 
     def _bracketed(self, *, inside: bool, piped: bool = False) -> None:
         """A substitution's text up to its closing bracket; the reader stands on the opening one."""
@@ -308,10 +294,3 @@ class WordReader:
         self.buffer, self.pieces, self.quoted, self.dynamic = kept
         self.piped = piped
         self._value(None if piped else said, "$(...)", inside=inside)
-
-
-def _ansi(raw: str) -> str:
-    r"""The text of `$'...'`: \n, \x70, \160, \u0070."""
-    for letter in "eE":
-        raw = raw.replace(f"\\{letter}", "\033")
-    return raw.encode("latin-1", "backslashreplace").decode("unicode_escape", "ignore")

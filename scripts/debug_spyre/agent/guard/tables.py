@@ -7,6 +7,8 @@ def _set(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
+# fmt: off
+
 # -- our own command
 NAME = "debug-spyre"
 CARD_VERBS = _set("triage run exec validate shadow sweep ladder repro lock investigate finish")
@@ -18,39 +20,29 @@ PERSONS_OPTIONS = {"--patch-approved": "P6", "--override": "gate", "--reap": "ga
 PERSONS_VERBS = CARD_VERBS | {"close", "install", "prune"}  # a word that only the shell knows may be a person's option
 ENDING_VERBS = _set("close finish revert lock")
 LOOKING_OPTIONS = _set("--dry-run --print-permissions --help -h")
-INNER_VALUED = _set(
-    "--as --hypothesis --env --session --timeout --stall --foreground --wait --cards --card --on --image"
-)
+INNER_VALUED = _set("--as --hypothesis --env --session --timeout --stall --foreground --wait --cards --card --on --image")
 RUN_NAMES = _set("full-matrix baseline cpu-control post-fix post-fix-matrix verbose")
 LOCK_ENV = ("DEBUG_SPYRE_LOCK_", "DEBUG_SPYRE_DEVICES", "DEBUG_SPYRE_UNSAFE_")  # how such names begin
 AUTHOR_ENV = _set("CLAUDECODE CLAUDE_CODE_SESSION_ID")  # they say whose a decision was
-HARMLESS_ENV = ("TORCH", "SPYRE_", "DT", "VLLM_", "SENCORES", "NO_COLOR", "COLUMNS", "LX_", "FLEX_", "PYTEST_ADDOPTS", "UV_NO_SYNC", "LC_", "LANG", "PYTHONUNBUFFERED", "CUDA_VISIBLE_DEVICES")  # fmt: skip
-POWERFUL_ENV = ("PATH", "LD_", "PYTHON", "BASH_", "ENV", "IFS", "GIT_", "PYTEST_", "NODE_", "SHELL", "PS", "PROMPT", "DEBUG_SPYRE", "HOME", "CLAUDE", "PERL", "RUBY", "LESS", "PAGER", "EDITOR", "VISUAL", "TMP", "XDG_", "VIRTUAL_ENV", "UV_", "PIP_")  # fmt: skip
+HARMLESS_ENV = ("TORCH", "SPYRE_", "DT", "VLLM_", "SENCORES", "NO_COLOR", "COLUMNS", "LX_", "FLEX_", "PYTEST_ADDOPTS", "UV_NO_SYNC", "LC_", "LANG", "PYTHONUNBUFFERED", "CUDA_VISIBLE_DEVICES")
+POWERFUL_ENV = ("PATH", "LD_", "PYTHON", "BASH_", "ENV", "IFS", "GIT_", "PYTEST_", "NODE_", "SHELL", "PS", "PROMPT", "DEBUG_SPYRE", "HOME", "CLAUDE", "PERL", "RUBY", "LESS", "PAGER", "EDITOR", "VISUAL", "TMP", "XDG_", "VIRTUAL_ENV", "UV_", "PIP_")
 
 # -- commands that only look. None: whatever the options; else the beginnings of options that write or run
 READERS: dict[str, tuple[str, ...] | None] = {
-    **dict.fromkeys(
-        _set(
+    **dict.fromkeys(_set(
             "ls cat head tail wc cut tr uniq nl tac rev fold column paste comm join cmp diff grep egrep fgrep rg ag stat",
             "file du df basename dirname readlink realpath pwd date echo printf true false : test [ sleep wait seq id whoami",
             "hostname uname nproc free uptime ps pgrep printenv which type jq md5sum sha256sum cksum base64 xxd od hexdump",
             "strings lspci lscpu read exit return set shift local break continue less more tree lsof getconf locale man",
-            "nvidia-smi cd pushd popd let expr bc zcat zgrep export declare typeset unset readonly"
-        ),
-        None,
-    ),
+            "nvidia-smi cd pushd popd let expr bc zcat zgrep export declare typeset unset readonly"), None),
     "sort": ("-o", "--output", "--compress-program"),
     "find": ("-exec", "-ok", "-delete", "-fprint", "-fls"),
     "sed": ("-i", "--in-place", "-n=", "-s="),
     "awk": ("-i", "-f", "--file", "-E", "-l"), "gawk": ("-i", "-f", "-E", "-l"), "mawk": ("-f",),
     "yes": None, "env": ("-",), "ruff": ("--fix", "format", "clean"), "mypy": ("--install-types",),
-}  # fmt: skip
-TALKERS = _set(
-    "hash whereis apropos tldr whatis info history kill disown jobs notify-send logger curl wget http xh mail apt-cache fc compgen complete"
-)
-SHOWING = _set(
-    "which show info list search view where help whence status ls log logs images inspect outdated config"
-)  # X show pytest
+}
+TALKERS = _set("hash whereis apropos tldr whatis info history kill disown jobs notify-send logger curl wget http xh mail apt-cache fc")
+SHOWING = _set("which show info list search view where help whence status ls log logs images inspect outdated config")  # X show pytest
 FILTERS = _set("cat tee tac head tail sed grep base64 rev tr sort nl cut")
 CODE_READERS = _set("sed awk gawk mawk")
 CODE_WRITES = ("system", "getline", "popen", '>"', '> "', '|"', '| "', "w ", "/w", "/e")
@@ -61,17 +53,13 @@ WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
     "nice": (_set("-n --adjustment"), 0), "ionice": (_set("-c -n -p"), 0), "stdbuf": (_set("-i -o -e"), 0),
     "env": (_set("-u -C --unset --chdir"), 0), "command": (_set(), 0), "builtin": (_set(), 0),
     "xargs": (_set("-I -n -P -L -d -a -s -E --max-procs --max-args"), 0),
-}  # fmt: skip
+}
 PARALLEL = _set("parallel watch entr setsid")  # they start several commands, or leave them alone
-LATER = _set(
-    "tmux screen su script systemd-run at batch crontab runuser expect sg ssh"
-)  # stdin and files are shell text too
+LATER = _set("tmux screen su script systemd-run at batch crontab runuser expect sg ssh")  # stdin and files are shell text too
 SHELLS = _set("bash sh dash zsh ksh ash")
 # words by which a program that the guard does not know may name another one
-COMMANDS = SHELLS | _set(
-    "pytest py.test ptw pytest-watch git gh hub vllm torchrun accelerate deepspeed uv uvx pip pip3 make tox nox hatch",
-    "debug-spyre env rm mv cp tee dd sed perl truncate ln rsync timeout nohup xargs sudo npm just"
-)  # fmt: skip
+COMMANDS = SHELLS | _set("pytest py.test ptw pytest-watch git gh hub vllm torchrun accelerate deepspeed uv uvx pip pip3 make tox nox hatch",
+    "debug-spyre env rm mv cp tee dd sed perl truncate ln rsync timeout nohup xargs sudo npm just")
 
 # -- the card
 TESTERS = _set("pytest py.test ptw pytest-watch pytest_watch")
@@ -79,9 +67,7 @@ SPYRE_MODULES = ("torch_spyre", "spyre_inference", "vllm")
 SPYRE_DEVICE = ('"spyre"', "'spyre'", '"spyre:', "'spyre:")
 LAUNCHERS = _set("torchrun accelerate deepspeed")
 VLLM_VERBS = _set("serve bench chat complete run-batch")
-RUN_MODULES = _set(
-    "pdb cProfile profile trace runpy timeit coverage viztracer scalene memray kernprof bdb ipdb debugpy"
-)
+RUN_MODULES = _set("pdb cProfile profile trace runpy timeit coverage viztracer scalene memray kernprof bdb ipdb debugpy")
 PASSING = {  # a task runner -> the files that say what a task does
     **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
@@ -89,54 +75,40 @@ PASSING = {  # a task runner -> the files that say what a task does
     "just": ("justfile", "Justfile", ".justfile"), "task": ("Taskfile.yml", "Taskfile.yaml"), "doit": ("dodo.py",),
     "tox": ("tox.ini", "tox.toml", "setup.cfg", "pyproject.toml"), "nox": ("noxfile.py",),
     "hatch": ("hatch.toml", "pyproject.toml"), "pre-commit": (".pre-commit-config.yaml",),
-}  # fmt: skip
+}
 WHOLE_FILE = _set("tox nox invoke inv doit poe pre-commit")  # any task of these is judged by the whole file
 IN_FILES = _set("pytest py.test python git vllm torchrun uv pip")  # looked for in the files of such runners
 TASK_LOOKS = _set("--version --help -h -n --dry-run --just-print -l --list --summary")
 TASK_VERBS = _set("run run-script t exec x env")
 RUNS_CODE = ("os.system", "popen", "Popen", "subprocess", "exec", "spawn", "run_module", "run_path", "pytest.main", "pytest.console_main",
-             "system", "child_process", "qx", "`", "__import__", "import pytest", "import_module", "getline")  # fmt: skip
-DESTRUCTIVE_CODE = ("rmtree", "os.remove", "os.unlink", ".unlink(", "os.rename", "os.replace", "shutil.move", "os.rmdir", "truncate(", "urlopen", "urlretrieve", "os.kill")  # fmt: skip
+             "system", "child_process", "qx", "`", "__import__", "import pytest", "import_module", "getline")
+DESTRUCTIVE_CODE = ("rmtree", "os.remove", "os.unlink", ".unlink(", "os.rename", "os.replace", "shutil.move", "os.rmdir", "truncate(", "urlopen", "urlretrieve", "os.kill")
 PLAIN_MODULES = _set("json sys re math collections itertools textwrap")  # a filter of these alone only looks
-UNPLAIN_CODE = ("open", "exec", "eval", "__", "compile", "attr", "modules", "write", "import_", "globals", "vars", "breakpoint", "input")  # fmt: skip
-WRITING_CODE = ("write", "'w", '"w', "'a'", '"a"', "unlink", "remove", "rename", "replace", "copy", "rmtree", "truncate", "move")  # fmt: skip
-KEPT_NAMES = ("site-packages", ".venv", "pyproject.toml", "uv.lock", "journal.jsonl", "evidence.json", "settings.json", "guard.py", "info/exclude", ".git/")  # fmt: skip
+UNPLAIN_CODE = ("open", "exec", "eval", "__", "compile", "attr", "modules", "write", "import_", "globals", "vars", "breakpoint", "input")
+WRITING_CODE = ("write", "'w", '"w', "'a'", '"a"', "unlink", "remove", "rename", "replace", "copy", "rmtree", "truncate", "move")
+KEPT_NAMES = ("site-packages", ".venv", "pyproject.toml", "uv.lock", "journal.jsonl", "evidence.json", "settings.json", "guard.py", "info/exclude", ".git/")
 
 # -- installers
-INSTALLS = _set(
-    "install uninstall sync add remove update upgrade lock tree-install i ci purge dist-upgrade reinstall upgrade-all up"
-)
-INSTALLERS = _set(
-    "apt apt-get dnf yum microdnf zypper apk npm pnpm yarn bun pipx brew snap conda mamba micromamba poetry pdm pipenv rye pixi hatch"
-)
-UV_VALUED = _set(
-    "--with --with-editable --with-requirements -w --python -p --project --directory -C --extra --group --only-group --no-group",
-    "--no-extra --env-file --index --index-url -i --extra-index-url --package --color --cache-dir --config-file --config-setting",
-    "--python-platform --refresh-package --reinstall-package --upgrade-package -P --link-mode --find-links -f --from"
-)  # fmt: skip
+INSTALLS = _set("install uninstall sync add remove update upgrade lock tree-install i ci purge dist-upgrade reinstall upgrade-all up")
+INSTALLERS = _set("apt apt-get dnf yum microdnf zypper apk npm pnpm yarn bun pipx brew snap conda mamba micromamba poetry pdm pipenv rye pixi hatch")
+UV_VALUED = _set("--with --with-editable --with-requirements -w --python -p --project --directory -C --extra --group --only-group --no-group",
+                 "--no-extra --env-file --index --index-url -i --extra-index-url --package --color --cache-dir --config-file --config-setting",
+                 "--python-platform --refresh-package --reinstall-package --upgrade-package -P --link-mode --find-links -f --from")
 
 # -- git
-GIT_VALUED = _set(
-    "-C -c --git-dir --work-tree --namespace --config-env --attr-source --super-prefix --exec-path -R --repo"
-)
-GIT_LOOKS = _set(
-    "status diff log show blame annotate ls-files ls-tree rev-parse describe shortlog grep merge-base cat-file rev-list name-rev",
-    "help version count-objects diff-tree diff-index diff-files for-each-ref show-ref whatchanged var check-ignore check-attr fsck",
-    "merge-tree range-diff cherry show-branch"
-)  # fmt: skip
-GIT_FREE = _set(
-    "add branch tag fetch remote worktree clone init notes format-patch bundle gc maintenance mv ls-remote prune repack pack-refs",
-    "config stash reset restore clean checkout switch bisect apply rm reflog archive commit push send-pack rerere request-pull"
-)  # fmt: skip
+GIT_VALUED = _set("-C -c --git-dir --work-tree --namespace --config-env --attr-source --super-prefix --exec-path -R --repo")
+GIT_LOOKS = _set("status diff log show blame annotate ls-files ls-tree rev-parse describe shortlog grep merge-base cat-file rev-list name-rev help",
+                 "version count-objects diff-tree diff-index diff-files for-each-ref show-ref whatchanged var check-ignore check-attr fsck",
+                 "merge-tree range-diff cherry show-branch")
+GIT_FREE = _set("add branch tag fetch remote worktree clone init notes format-patch bundle gc maintenance mv ls-remote prune repack pack-refs config",
+                "stash reset restore clean checkout switch bisect apply rm reflog archive commit push send-pack rerere request-pull")
 GIT_WRITES = ("--output", "--ext-diff", "-O", "--open-files-in-pager", "--exec", "-x", "--textconv")
 GIT_LISTS = {"branch": _set("-a -r -v -vv --list --show-current --all --contains --merged"), "tag": _set("-l --list -n"), "remote": _set("-v show get-url"),
-             "stash": _set("list show"), "worktree": _set("list"), "config": _set("--get --get-all --list -l get list"), "reflog": _set("show")}  # fmt: skip
+             "stash": _set("list show"), "worktree": _set("list"), "config": _set("--get --get-all --list -l get list"), "reflog": _set("show")}
 MOVING = _set("checkout switch rebase pull merge cherry-pick revert am bisect")
 HALF_WAY = _set("--abort --quit --continue --skip")
 ALWAYS_TAKES = _set("checkout-index filter-branch merge-recursive merge-resolve reset-index")
-ASKED_GIT = _set(
-    "update-index update-ref symbolic-ref replace commit-tree merge-file mergetool difftool submodule sparse-checkout filter-repo hook"
-)
+ASKED_GIT = _set("update-index update-ref symbolic-ref replace commit-tree merge-file mergetool difftool submodule sparse-checkout filter-repo hook")
 # verb -> options by which it takes edits away ("": any use of it does), options by which it does not
 TAKES: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
     "reset": (("--hard", "--merge", "--keep"), _set()),
@@ -148,25 +120,9 @@ TAKES: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
     "stash": (("",), _set("list show create store")),
     "bisect": (("",), _set("log view visualize terms help")),
     **dict.fromkeys(("rebase", "pull", "merge", "cherry-pick", "revert", "am"), (("",), _set("--dry-run --show-current-patch"))),
-}  # fmt: skip
+}
 FORGE_WRITES = ("create", "merge", "new", "close", "edit", "ready", "comment", "review")
-SENDS = (
-    "-f",
-    "-F",
-    "--field",
-    "--raw-field",
-    "--input",
-    "POST",
-    "PUT",
-    "PATCH",
-    "-XP",
-    "-XDELETE",
-    "DELETE",
-    "-d",
-    "--data",
-    "--post-data",
-    "--json",
-)
+SENDS = ("-f", "-F", "--field", "--raw-field", "--input", "POST", "PUT", "PATCH", "-XP", "-XDELETE", "DELETE", "-d", "--data", "--post-data", "--json")
 
 # -- files
 LOCKED_DOWN = _set("pyproject.toml uv.lock")
@@ -180,5 +136,3 @@ LAST_ONLY = _set("cp install ln rsync scp")  # only the last path is written
 COPIES = _set("cp install ln mv dd sponge")
 EDITS_IN_PLACE = {"sed": ("-i", "--in-place"), "perl": ("-i", "-pi"), "ruby": ("-i",), "awk": ("-i",), "gawk": ("-i",)}
 INTERPRETERS = _set("perl ruby node awk gawk mawk lua php Rscript osascript tclsh deno")
-PAUSE_WORDS = ("pause", "paused", "halt", "hold on", "hold off", "stand by", "stop here", "stop now", "stop it", "stop for", "please stop",
-               "enough for", "that's enough", "take a break", "break off", "wait for me", "leave it")  # fmt: skip
