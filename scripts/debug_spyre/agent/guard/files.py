@@ -8,7 +8,10 @@ from debug_spyre.agent.guard.place import Place
 from debug_spyre.agent.guard.shell_words import quote
 from debug_spyre.agent.guard.tables import NAME
 
-SCRIPT = f"{NAME} save probe.py <<'EOF' ... EOF, then {NAME} exec -- python PATH"
+SCRIPT = f"To instrument torch-spyre write a standalone script instead: {NAME} save probe.py <<'EOF' ... EOF, then {NAME} exec -- python PATH"
+LOST = f"""a session is open, and {{}} would take its edits or the person's own out of the tree, or put other files under them. \
+Back to what the tree was at open, the patch saved first: {NAME} revert (that patch goes on again by git apply). \
+To look at another commit: git show COMMIT:PATH, or git worktree add DIR COMMIT"""
 
 
 def judge_edit(path: str, place: Place) -> Finding:
@@ -29,45 +32,32 @@ def kept_file(path: str, place: Place) -> Finding:
 
     What lies in .git and .claude is refused, not asked: in its bypass mode the client passes over an `ask` there, measured.
     """
-    real = place.real(path)
+    real, hand = place.real(path), "a person changes it, by hand"
     for text in (path.rstrip("/"), real):
         parts = text.split("/")
+        last = parts[-1]
         if "site-packages" in parts or ".venv" in parts:
-            return ask(
-                "P5",
-                f"{path} is inside an installed environment: git does not see it and the next sync removes it. To instrument torch-spyre write a standalone script instead: {SCRIPT}",
-            )
-        if parts[-1].startswith(NAME) and parts[-1].endswith((".lock", "*")):
+            told = "is inside an installed environment: git does not see it and the next sync removes it"
+            return ask("P5", f"{path} {told}. {SCRIPT}")
+        if last.startswith(NAME) and last.endswith((".lock", "*")):
             return deny("H1", f"{path} is the lock of a card, which all users share: it is never removed or replaced")
-        if parts[-1] in tables.LOCKED_DOWN:
-            return ask("P4", f"a person confirms changes of {parts[-1]}")
-        if ".git" in parts[:-1] or (parts[-1] == ".git" and text == real and light.kind(real)):
-            return deny("P6", f"changes inside .git ({path}) can hide edits or lose them: a person makes them, by hand")
-        if parts[-1] in tables.CLIENT_FILES and (".claude" in parts or parts[-1].startswith((".", "managed"))):
-            return deny("P1", f"the client's own settings ({parts[-1]}) are a person's to change, by hand")
-    if place.inside(path, place.logs()):
-        return _of_a_session(path, real, place)
+        if last in tables.LOCKED_DOWN:
+            return ask("P4", f"a person confirms changes of {last}")
+        if ".git" in parts[:-1] or (last == ".git" and text == real and light.kind(real)):
+            return deny("P6", f"changes inside .git ({path}) can hide edits or lose them: {hand}")
+        if last in tables.CLIENT_FILES and (".claude" in parts or last.startswith((".", "managed"))):
+            return deny("P1", f"{path} holds the client's own settings: {hand}")
     logs, skill = light.real(place.logs()), light.parent(light.parent(light.real(place.launcher)))
-    if f"{logs}/".startswith(f"{real}/") and "/.claude" in real and light.kind(logs):
-        return deny("G2", f"{path} holds the sessions with their evidence: a person removes them, by hand")
-    ours = (light.join(skill, "scripts"), light.join(skill, "SKILL.md"))
-    if place.inside(path, ours[0]) or real in ours:
-        return deny("P1", f"{path} belongs to debug-spyre itself, which checks the rules: a person changes it, by hand")
-    return NOTHING
-
-
-def _of_a_session(path: str, real: str, place: Place) -> Finding:
-    parts = real[len(light.real(place.logs())) + 1 :].split("/")
-    is_evidence = parts[-1].endswith(tables.SESSION_KEPT) or bool({"runs", "tree"} & set(parts[1:-1]))
-    if (
-        is_evidence
-        or (len(parts) > 1 and light.kind(real))
-        or (len(parts) == 1 and light.kind(real) == light.DIRECTORY)
-    ):
-        return deny(
-            "G2",
-            f"{path} is evidence of a session, which only debug-spyre writes. A word of yours: {NAME} note finding 'TEXT'; a file: {NAME} save NAME < FILE",
-        )
+    if real.startswith(logs + "/"):
+        below = real[len(logs) + 1 :].split("/")
+        is_evidence = below[-1].endswith(tables.SESSION_KEPT) or {"runs", "tree"} & set(below[1:-1])
+        if is_evidence or light.kind(real) == light.DIRECTORY or (len(below) > 1 and light.kind(real)):
+            told = f"A word of yours: {NAME} note finding 'TEXT'; a file: {NAME} save NAME < FILE"
+            return deny("G2", f"{path} is evidence of a session, which only debug-spyre writes. {told}")
+    elif f"{logs}/".startswith(f"{real}/") and "/.claude" in real and light.kind(logs):
+        return deny("G2", f"{path} holds the sessions with their evidence: {hand}")
+    elif f"{real}/".startswith(light.join(skill, "scripts/")) or real == light.join(skill, "SKILL.md"):
+        return deny("P1", f"{path} belongs to debug-spyre itself, which checks the rules: {hand}")
     return NOTHING
 
 
@@ -75,23 +65,24 @@ def written_file(path: str, place: Place, *, from_git: bool = False, append: boo
     """A redirect or tee into this file."""
     if path in ("/dev/null", "/dev/stderr", "/dev/stdout", "/dev/tty"):
         return LOOKS
-    if path == "$" and from_git and place.has_open_session():
+    takes = from_git and place.has_open_session()
+    if path == "$" and takes:
         return ask(
-            "P6", "a file of another commit would be written over a file that only the shell knows; write its name out"
+            "P6", "a file of another commit would be written over one that only the shell knows; write its name out"
         )
     kept = kept_file(path, place)
     if kept.stops or path == "$":
         return kept
-    real, name = place.real(path), light.name(path)
+    real, name, top = place.real(path), light.name(path), place.top()
     if place.inside(path, place.logs()):
         return LOOKS
     is_text = name.endswith(tables.TEXT_FILES) and not name.startswith((".", *tables.CONFIG_STEMS))
-    if place.inside(path, place.top()):
-        hidden = any(part.startswith(".") for part in real[len(place.top()) + 1 :].split("/"))
-        if from_git and light.kind(real) == light.FILE and place.has_open_session():
-            return lost_edits(f"git ... > {path}")
-        return LOOKS if is_text and not hidden and not light.kind(real, follow=False) and not append else NOTHING
-    return LOOKS if (is_text or "." not in name) and real.startswith(tables.TEMPORARY) else NOTHING
+    if not real.startswith(top + "/"):
+        return LOOKS if (is_text or "." not in name) and real.startswith(tables.TEMPORARY) else NOTHING
+    if takes and light.kind(real) == light.FILE:
+        return lost_edits(f"git ... > {path}")
+    is_new = not light.kind(real, follow=False) and not append
+    return LOOKS if is_text and is_new and "/." not in real[len(top) :] else NOTHING
 
 
 def saved_script(path: str, place: Place, found: Finding) -> Finding:
@@ -100,11 +91,8 @@ def saved_script(path: str, place: Place, found: Finding) -> Finding:
         return found
     is_kept = place.inside(path, place.logs()) or place.inside(path, place.top())
     if not is_kept and place.has_open_session():
-        told = f"{NAME} save {quote(light.name(path))} < {quote(path)}"
-        return deny(
-            "G2",
-            f"artifacts live in the session's folder, not in {light.parent(path)}: {told}, then exec the path that it prints",
-        )
+        told = f"{NAME} save {quote(light.name(path))} < {quote(path)}, then exec the path that it prints"
+        return deny("G2", f"artifacts live in the session's folder, not in {light.parent(path)}: {told}")
     text = place.read(path) or ""
     mark = next((mark for mark in tables.DESTRUCTIVE_CODE if mark in text), "")
     if mark:
@@ -116,10 +104,7 @@ def saved_script(path: str, place: Place, found: Finding) -> Finding:
 
 def lost_edits(said: str) -> Finding:
     """P6: git takes edits out of the tree of an open session."""
-    return deny(
-        "P6",
-        f"a session is open, and {said} would take its edits or the person's own out of the tree, or put other files under them. Back to what the tree was at open, the patch saved first: {NAME} revert (that patch goes on again by git apply). To look at another commit: git show COMMIT:PATH, or git worktree add DIR COMMIT",
-    )
+    return deny("P6", LOST.format(said))
 
 
 def judge_writer(name: str, rest: list[str], place: Place, *, from_git: bool = False) -> Finding:
@@ -129,17 +114,12 @@ def judge_writer(name: str, rest: list[str], place: Place, *, from_git: bool = F
     if name in tables.LAST_ONLY and not any(word.startswith(("-t", "--target-directory")) for word in rest):
         named = named[-1:]
     if name == "tee":
-        append = "-a" in rest
-        return strongest([written_file(path, place, from_git=from_git, append=append) for path in named])
+        return strongest([written_file(path, place, from_git=from_git, append="-a" in rest) for path in named])
     return next((kept for kept in (kept_file(path, place) for path in named) if kept.stops), NOTHING)
 
 
 def edits_in_place(name: str, rest: list[str]) -> bool:
     """The -i of sed, perl and awk, alone or among other letters."""
-    for word in rest:
-        if word.startswith("--"):
-            if word.startswith("--in-place"):
-                return True
-        elif word.startswith("-") and "i" in word.partition("=")[0][1:5] and name in tables.EDITS_IN_PLACE:
-            return True
-    return False
+    short = [word.partition("=")[0][1:5] for word in rest if word.startswith("-") and not word.startswith("--")]
+    is_short = name in tables.EDITS_IN_PLACE and any("i" in letters for letters in short)
+    return is_short or any(word.startswith("--in-place") for word in rest)

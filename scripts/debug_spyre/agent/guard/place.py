@@ -60,10 +60,13 @@ class Place:
             return True
         if light.name(word) != NAME:
             return False
-        beside = light.join(self.project, ".venv/bin/debug-spyre") if self.project else self.launcher
-        return self.real(word) in (light.real(self.launcher), light.real(beside)) or self.real(word) == light.real(
-            light.join(light.parent(self.launcher), "../bin/debug-spyre")
-        )
+        folder = light.parent(self.launcher)
+        places = [
+            self.launcher,
+            light.join(folder, "../bin", NAME),
+            light.join(self.project or folder, ".venv/bin", NAME),
+        ]
+        return self.real(word) in map(light.real, places)
 
     def is_spyre_place(self) -> bool:
         """A pytest here would use the card: the checkout itself, or another tree that is made for Spyre."""
@@ -94,14 +97,10 @@ class Place:
     def local_build(self) -> str | None:
         """In words: the installed torch-spyre is not the pinned one, so that a sync would undo it. None: it is, or unknown."""
         for folder in self._records():
-            text = self.read(light.join(folder, "direct_url.json"))
-            if text is None:
-                continue
+            text = self.read(light.join(folder, "direct_url.json")) or ""
             if '"dir_info"' in text or '"file://' in text:
                 return "a local build of torch-spyre is installed"
-            _, _, rest = text.partition('"commit_id"')
-            commit = (rest.split('"') + [""] * 2)[1]
-            pin = self._pin()
+            commit, pin = (text.partition('"commit_id"')[2].split('"') + [""] * 2)[1], self._pin()
             if commit and pin and not commit.startswith(pin) and not pin.startswith(commit):
                 return f"the installed torch-spyre ({commit[:9]}) differs from the pin ({pin[:9]})"
         return None
@@ -111,13 +110,9 @@ class Place:
         places = [light.variable("UV_PROJECT_ENVIRONMENT"), self.project and light.join(self.project, ".venv")]
         for place in [*places, light.variable("VIRTUAL_ENV")]:
             lib = light.join(self.cwd, place, "lib") if place else ""
-            packages = [light.join(lib, python, "site-packages") for python in light.listed(lib)]
-            found = [
-                light.join(folder, name)
-                for folder in packages
-                for name in light.listed(folder)
-                if name.startswith("torch_spyre-") and name.endswith(".dist-info")
-            ]
+            folders = [light.join(lib, python, "site-packages") for python in light.listed(lib)]
+            files = [light.join(folder, name) for folder in folders for name in light.listed(folder)]
+            found = [file for file in files if "/torch_spyre-" in file and file.endswith(".dist-info")]
             if found:
                 return found
         return []

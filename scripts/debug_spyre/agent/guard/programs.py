@@ -136,7 +136,7 @@ def judge_program(text: str | None, path: str, words: list[str], command: Comman
     names = [name for name in (*tables.KEPT_NAMES, "torch_spyre.__file__") if name in text]
     if names and any(mark in text for mark in tables.WRITING_CODE):
         told = f"{what} seems to write an environment, a locked file or evidence; a person confirms it"
-        return ask("P5", f"{told}. To instrument torch-spyre write a standalone script instead: {SCRIPT}")
+        return ask("P5", f"{told}. {SCRIPT}")
     if "pip" in text and "import" in text and "main(" in text and "install" in text:
         return ask("P4", f"{what} installs packages; a person confirms it")
     literals = _literals(text)

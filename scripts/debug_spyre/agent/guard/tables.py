@@ -134,5 +134,5 @@ TEXT_FILES = (".txt", ".log", ".out", ".md", ".json", ".csv", ".tsv", ".html", "
 TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108  named to be judged
 LAST_ONLY = _set("cp install ln rsync scp")  # only the last path is written
 COPIES = _set("cp install ln mv dd sponge")
-EDITS_IN_PLACE = {"sed": ("-i", "--in-place"), "perl": ("-i", "-pi"), "ruby": ("-i",), "awk": ("-i",), "gawk": ("-i",)}
+EDITS_IN_PLACE = _set("sed perl ruby awk gawk")
 INTERPRETERS = _set("perl ruby node awk gawk mawk lua php Rscript osascript tclsh deno")
