@@ -59,10 +59,11 @@ fuzz: $(READY) ## the property tests for longer
 stress: $(READY) ## 2,000 logs drawn at random: real pytest runs, carried, cut, joined; each read as it is true
 	$(BIN)/python tests/triage/drawn_logs.py 2000
 
-draws: $(READY) ## faults drawn at random: does shadow name the op, the search the condition, repro the smallest script?
+draws: $(READY) ## faults drawn at random: does shadow name the op, the search the condition, repro the smallest script, bisect the commit?
 	$(BIN)/python -W ignore tests/examine/drawn_faults.py 100
 	$(BIN)/python -W ignore tests/examine/drawn_conditions.py 100
 	$(BIN)/python -W ignore tests/repro/drawn_repros.py 5
+	$(BIN)/python tests/fleet/drawn_bisections.py 100
 
 VLLM       = .work/vllm
 VLLM_READY = $(VLLM)/.ready-0.27.1

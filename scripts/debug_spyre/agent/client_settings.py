@@ -157,6 +157,7 @@ PERMISSIONS: dict[str, tuple[str, ...]] = {
         "Bash(*debug-spyre * --patch-approved*)",
         "Bash(*debug-spyre * --override*)",
         "Bash(*debug-spyre * --reap*)",
+        "Bash(*debug-spyre * --build-approved*)",
         "Bash(pytest:*)",
         "Bash(python -m pytest:*)",
         "Bash(uv run pytest:*)",

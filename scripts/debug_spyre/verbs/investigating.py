@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -16,9 +14,9 @@ from debug_spyre.investigate.io.work import DOSSIER
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.runs.io.finding_runs import new_triage_folder
 from debug_spyre.runs.io.finish_run import recover
-from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec, follow, foreground_seconds, submit
+from debug_spyre.runs.io.following import follow_steps, last_lines
+from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec, foreground_seconds, submit
 from debug_spyre.runs.io.pytest_command import from_root
-from debug_spyre.runs.io.records import RunRecord
 from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.runs.pytest_words import check
 from debug_spyre.session.io.workspace import find_checkout, logs_folder
@@ -119,16 +117,11 @@ def _started(folder: Path, checkout: Path, args: Namespace) -> RunFolder:
 def _followed(run: RunFolder, args: Namespace) -> int:
     """Follow it, a line a step for people; then the dossier."""
     limit = foreground_seconds(args.foreground)
-    began, shown = time.monotonic(), 0
-    quiet = bool(os.environ.get("CLAUDECODE"))
-    while run.has_live_supervisor() and (limit is None or time.monotonic() - began < limit):
-        time.sleep(0.1)
-        shown = shown if quiet else _pass_on(run, shown)
-    record = follow(run, foreground=0.0) if run.has_live_supervisor() else follow(run)
+    record = follow_steps(run, limit=limit, shows=lambda line: line.startswith("["))
     if record.status is RunStatus.RUNNING:
         lines = [
             f"{record.id} is running",
-            *_last_lines(record, 2),
+            *last_lines(record, 2),
             "status 79: still running",
             "next: debug-spyre investigate --resume",
         ]
@@ -137,36 +130,13 @@ def _followed(run: RunFolder, args: Namespace) -> int:
     if record.exit != 0:
         lines = [
             f"{record.id} ended early ({record.status.value}, exit {record.exit}); what was done is kept",
-            *_last_lines(record, 3),
+            *last_lines(record, 3),
         ]
         refused = record.exit == int(Exit.USAGE)
         following = "debug-spyre investigate TESTS (a new one)" if refused else "debug-spyre investigate --resume"
         answer([*lines, f"next: {following}"], record.to_json(), as_json=args.json)
         return record.exit_status() or int(Exit.NO)
     return _say(run.owner, args)
-
-
-def _pass_on(run: RunFolder, shown: int) -> int:
-    """New whole lines of the job's output, on stderr."""
-    try:
-        with run.job().output_path.open("rb") as stream:
-            stream.seek(shown)
-            text = stream.read()
-    except (OSError, BadInputError):
-        return shown
-    whole = text[: text.rfind(b"\n") + 1]
-    for line in whole.decode("utf-8", "replace").splitlines():
-        if line.startswith("["):
-            sys.stderr.write(f"debug-spyre: {line}\n")
-    return shown + len(whole)
-
-
-def _last_lines(record: RunRecord, count: int) -> list[str]:
-    try:
-        lines = record.output.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    return [line[:200] for line in lines if line.strip()][-count:]
 
 
 def _say(folder: Path, args: Namespace) -> int:

@@ -45,6 +45,7 @@ ROWS = (
     Row("ladder", "ladder", "run the failure under a table of switches", first_screen=False),
     Row("repro", "repro", "make the smallest script that shows the fault, and prove it", first_screen=False),
     Row("limits", "doctor", "list known limitations of torch-spyre; --probe tries them", first_screen=False),
+    Row("bisect", "bisecting", "find the commit of torch-spyre that brought a fault", first_screen=False),
     Row("similar", "sessions", "find past sessions with the same signature", first_screen=False),
     Row("render", "status", "render the log's page again", first_screen=False),
     Row("index", "status", "render the list of all sessions", first_screen=False),

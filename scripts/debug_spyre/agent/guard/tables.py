@@ -11,12 +11,12 @@ def _set(*lines: str) -> frozenset[str]:
 
 # -- our own command
 NAME = "debug-spyre"
-CARD_VERBS = _set("triage run exec validate shadow sweep ladder repro lock investigate finish")
+CARD_VERBS = _set("triage run exec validate shadow sweep ladder repro lock investigate finish bisect")
 FOLLOWING_VERBS = CARD_VERBS - {"lock"} | {"limits"}  # those that know --foreground
 PYTEST_VERBS = _set("triage run validate shadow ladder repro investigate")
 CARD_OPTIONS = {"limits": "--probe", "doctor": "--probe"}
-NO_CARD_OPTIONS = {"triage": ("--from", "--last"), "investigate": ("--show",)}
-PERSONS_OPTIONS = {"--patch-approved": "P6", "--override": "gate", "--reap": "gate"}
+NO_CARD_OPTIONS = {"triage": ("--from", "--last"), "investigate": ("--show",), "bisect": ("--show",)}
+PERSONS_OPTIONS = {"--patch-approved": "P6", "--override": "gate", "--reap": "gate", "--build-approved": "P2"}
 PERSONS_VERBS = CARD_VERBS | {"close", "install", "prune"}  # a word that only the shell knows may be a person's option
 ENDING_VERBS = _set("close finish revert lock")
 LOOKING_OPTIONS = _set("--dry-run --print-permissions --help -h")

@@ -45,6 +45,7 @@ class JobSpec:
     wait: float | None = None
     plugins: tuple[str, ...] = ()
     cards: str | None = None
+    needs_card: bool = True  # False: a driver that touches no card; the runs that it starts take theirs
     reap: bool = False
     expect_change: tuple[str, ...] = ()
     python: str | None = None  # default: the interpreter of the checkout

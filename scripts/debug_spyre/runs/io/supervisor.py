@@ -71,7 +71,7 @@ def _supervise(run: RunFolder, redraw: Redraw) -> None:
         cards = card.devices(job.cards)
         notes += run_environment.drop_unless_stand_in(cards)
         provenance = run_environment.provenance_of(job)
-        held = _take_card(run, job, cards, who, redraw)
+        held = _take_card(run, job, cards, who, redraw) if job.needs_card else Held((), (), nested=True)
         try:
             started = _begin(job, provenance, who)
         except BaseException:
