@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import shlex
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any, NoReturn
 
 from debug_spyre import __version__
 from debug_spyre.host.clock import actor
+from debug_spyre.host.streams import kept_streams, status_of
 from debug_spyre.verbs import table
 from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError
 
@@ -34,10 +34,19 @@ class _Parser(ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; returns the exit status (design: one table for all verbs)."""
+    """Run one verb; returns the exit status: one table for all verbs, docs/exit-statuses.md."""
     words = list(sys.argv[1:] if argv is None else argv)
+    with kept_streams() as (out, _):
+        status = _status(words)
+        out.flush()
+        return status_of(out, status)
+
+
+def _status(words: list[str]) -> int:
     try:
         return _dispatch(words)
+    except SystemExit as end:  # help, and words that are off
+        return end.code if isinstance(end.code, int) else int(Exit.YES if end.code is None else Exit.USAGE)
     except DebugSpyreError as error:
         _say(error, words)
         return int(error.status)
@@ -45,8 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("debug-spyre: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return int(Exit.YES)
+        return int(Exit.YES)  # of bytes that a verb hands on as they are
     except Exception as error:  # noqa: BLE001  the one funnel
         return _report_bug(error, words)
 
@@ -101,7 +109,7 @@ def help_text() -> str:
     lines += [f"  {row.name:11s} {row.summary}" for row in table.ROWS if not row.first_screen]
     lines += ["", "exit: 0 yes/done, 1 no, 2 bad input, 64 usage, 69 environment, 75 card busy, 79 still running,"]
     lines += [
-        "      76 stalled, 77 card still held, 78 evidence invalid, 124 timed out; run/exec/lock: the command's own"
+        "      74 done, but the answer could not be written, 76 stalled, 77 card still held, 78 evidence invalid, 124 timed out; run/exec/lock: the command's own"
     ]
     return "\n".join(lines)
 

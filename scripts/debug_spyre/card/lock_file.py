@@ -178,7 +178,10 @@ def _no_lock(path: Path, error: OSError) -> EnvironmentTroubleError:
         owner = ""
     return EnvironmentTroubleError(
         f"the card's lock {path} can't be used: {what}{owner}",
-        next=f"remove it if nobody needs it (ls -l {path}), or set DEBUG_SPYRE_LOCK_DIR for everybody on this host",
+        details=(
+            "  somebody put it where the lock was or is to be; who took the lock before that still holds the card through the old file",
+        ),
+        next=f"ask its owner (ls -ld {path}), who puts it right when no run is under way (debug-spyre lock); nobody else touches it",
     )
 
 

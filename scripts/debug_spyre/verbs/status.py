@@ -216,8 +216,8 @@ def _watch(folder: Folder, args: Namespace) -> int:
             last, lines = session.last_seq, _shown(args, session, evidence, folder)
             answer(clear + "\n".join(lines), _status_json(session, evidence, folder), as_json=args.json)
             sys.stdout.flush()
-        if session.status is not Status.INVESTIGATING:
-            return 0
+        if session.status is not Status.INVESTIGATING or getattr(sys.stdout, "fault", None) is not None:
+            return 0  # it has ended, or nobody reads any more
         time.sleep(WATCH_SECONDS)
 
 

@@ -14,6 +14,7 @@ class Exit(IntEnum):
     USAGE = 64
     ENVIRONMENT = 69
     BUG = 70
+    LOST = 74
     BUSY = 75
     STALLED = 76
     STILL_HELD = 77
