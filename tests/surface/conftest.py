@@ -3,7 +3,6 @@
 import pytest
 
 from debug_spyre.surface.index import Index
-from debug_spyre.surface.io.package_files import read_table
 from debug_spyre.surface.names import parse
 from debug_spyre.surface.op_verdict import answer_on
 from debug_spyre.surface.registry import read_surface
@@ -14,7 +13,7 @@ class Reading:
 
     def __init__(self, files, **more):
         self.surface = read_surface({f"torch_spyre/{name}": text for name, text in files.items()}, **more)
-        self.index = Index(self.surface, read_table())
+        self.index = Index(self.surface)
 
     def __call__(self, text):
         name, said = parse(text)

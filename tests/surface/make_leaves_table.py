@@ -45,6 +45,7 @@ BY_DEVICE = {
 # What Inductor's pass puts in place of random factories (torch/_inductor/fx_passes/replace_random.py).
 BY_PASS = {
     "aten::rand": [("index_expr", "rand")],
+    "aten::bernoulli.p": [("index_expr", "rand")],
     "aten::randn": [("index_expr", "randn")],
     **{f"aten::{name}": [("index_expr", "randint64")] for name in ("randint", "randint.low")},
 }
@@ -239,6 +240,7 @@ def main():
                 steps.within.clear()
     replay(steps)
     steps.edges |= {(op, "l"): variants for op, variants in lowerings_of(steps)}
+    steps.edges["aten::native_dropout", "d"] = [("aten::rand_like", "aten::gt.Scalar", "aten::mul.Tensor")]  # no sample
     steps.edges |= {(op, "p"): variants for op, variants in BY_PASS.items()}
     steps.edges |= {(op, "c"): variants for op, variants in BY_DEVICE.items()}
     version = re.match(r"[\d.]+", torch.__version__)[0]

@@ -110,7 +110,7 @@ def told(tmp_path_factory):
         ("aten.fill_.Scalar", "kernel", True, "upstream", None),
         ("aten.nonzero", "none", False, "fallback", False),  # Inductor's own list, and nothing to call
         ("aten.any.dim", "none", False, "none", False),  # a reduction kind that the code generator refuses
-        ("aten.softmax.int", "composite", None, "composite", None),
+        ("aten.softmax.int", "composite", True, "composite", None),
         ("aten.special_expit", "composite", True, "composite", None),
         ("aten.add.Tensor", "none", False, "lowering", True),
         ("aten.sin", "none", False, "none", False),  # no handler
@@ -184,3 +184,20 @@ def test_without_a_cache_that_can_be_written_the_answer_is_the_same(tmp_path):
     (tmp_path / "cache").write_text("a file, so nothing can be kept")
     data = json.loads(op("mm", "--json", "--package", package, home=tmp_path).stdout)
     assert data["ops"][0]["modes"]["compiled"]["source"] == "registry"
+
+
+def test_an_overload_that_is_not_there_is_said_with_those_that_are(tmp_path):
+    done = op("aten.mm.Scalar", "--package", write(tmp_path), home=tmp_path)
+    assert done.returncode == 1
+    assert "no overload 'Scalar'" in done.stdout
+    assert "default" in done.stdout
+
+
+def test_a_part_that_cannot_be_imported_makes_no_wrong_answer(tmp_path):
+    """Half of a registration would read as ops without a kernel."""
+    package = write(tmp_path)
+    (package / "ops/fallbacks.py").write_text("import torch\nraise ImportError('half')\n")
+    data = json.loads(op("sigmoid", "--json", "--package", package, home=tmp_path).stdout)
+    assert "half" in data["package"]["how"]
+    assert data["ops"][0]["modes"]["eager"]["source"] == "text"
+    assert data["ops"][0]["modes"]["eager"]["verdict"] == "kernel"

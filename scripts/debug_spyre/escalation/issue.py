@@ -17,6 +17,16 @@ OPEN_BUT_TOLD = 12
 
 
 @dataclass(frozen=True, slots=True)
+class OpForms:
+    """How one op is registered: a sentence for each mode, and where a registration stands."""
+
+    op: str
+    eager: str
+    compiled: str
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Issue:
     """Values for templates/issue.md.j2."""
 
@@ -36,7 +46,8 @@ class Issue:
     ruled_out: tuple[tuple[str, str], ...]
     confirmed: tuple[tuple[str, str], ...]
     findings: tuple[str, ...]
-    op_verdicts: tuple[str, ...]
+    op_verdicts: tuple[OpForms, ...]
+    op_source: str  # how that is known
     pattern: str | None
     search: str
     files: tuple[tuple[str, str], ...]
@@ -83,7 +94,8 @@ def build_issue(
     shown: tuple[str, ...] = (),
     repro: tuple[str, str] | None,
     verification: Mapping[str, Any] | None,
-    op_verdicts: tuple[str, ...],
+    op_verdicts: tuple[OpForms, ...],
+    op_source: str,
     files: tuple[tuple[str, str], ...],
     omitted: tuple[str, ...],
 ) -> Issue:
@@ -110,6 +122,7 @@ def build_issue(
         confirmed=_confirmed(session, finding),
         findings=tuple(f.text + (f" ({f.reference})" if f.reference else "") for f in session.findings),
         op_verdicts=op_verdicts,
+        op_source=op_source,
         pattern=failure.pattern if failure else None,
         search=search_words(finding) if finding else search_text(failure),
         files=files,

@@ -13,6 +13,7 @@ import importlib.util
 import inspect
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ import debug_spyre_stub as stub  # type: ignore[import-not-found]
 KEY = "PrivateUse1"
 NAMESPACES = ("aten", "prims", "spyre", "_c10d_functional", "vllm")
 PACKAGE = "torch_spyre"
+PARTS = ("ops.eager", "ops.fallbacks", "_inductor.customops", "_inductor.decompositions", "_inductor.lowering")
+_LACKS = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 class Registrations:
@@ -112,18 +115,39 @@ def _filled(cell: Any) -> bool:
     return True
 
 
-def load(troubles: list[str]) -> None:
-    """Run the package's own registration."""
+def load(troubles: list[str], soft: list[str]) -> None:
+    """Run the package's own registration. `soft`: what was missing and does not matter for what is registered."""
     package = importlib.import_module(PACKAGE)
-    with contextlib.suppress(AttributeError):
-        package._autoload()
-    for part in ("ops.eager", "ops.fallbacks", "_inductor.customops", "_inductor.decompositions", "_inductor.lowering"):
-        if importlib.util.find_spec(f"{PACKAGE}.{part.split('.')[0]}") is None or not stub.exists(f"{PACKAGE}.{part}"):
-            continue
+    autoload = getattr(package, "_autoload", None)
+    trouble = patiently(autoload, soft) if autoload else ""
+    if trouble and "already been registered" not in trouble:  # which a second try says
+        soft.append(f"_autoload: {trouble}")
+    for part in PARTS:
+        if stub.exists(f"{PACKAGE}.{part.split('.')[0]}") and stub.exists(f"{PACKAGE}.{part}"):
+            trouble = patiently(lambda part=part: importlib.import_module(f"{PACKAGE}.{part}"), soft)
+            if trouble:
+                troubles.append(f"{PACKAGE}.{part}: {trouble}"[:300])
+
+
+def patiently(action: Any, soft: list[str]) -> str:
+    """Do it; a name that this torch lacks is put there and it is done again. Returns what is wrong in the end."""
+    for _ in range(20):
         try:
-            importlib.import_module(f"{PACKAGE}.{part}")
+            action()
+        except ImportError as error:
+            lacks = _LACKS.search(str(error))
+            module = sys.modules.get(lacks[2]) if lacks else None
+            if module is None or not lacks or lacks[2].partition(".")[0] != "torch":
+                return f"{type(error).__name__}: {error}"[:300]
+            setattr(module, lacks[1], stub.Anything(lacks[1]))
+            soft.append(f"this torch has no {lacks[2]}.{lacks[1]}")
+            with contextlib.suppress(AttributeError):
+                del action._ran
         except Exception as error:  # noqa: BLE001  any failure of a foreign import is an answer here
-            troubles.append(f"{PACKAGE}.{part}: {type(error).__name__}: {error}"[:300])
+            return f"{type(error).__name__}: {error}"[:300]
+        else:
+            return ""
+    return "too many names are missing"
 
 
 class Compiled:
@@ -135,7 +159,6 @@ class Compiled:
 
         own = _module("_inductor.lowering")
         made = _module("_inductor.decompositions")
-        before = dict(lowering.lowerings)
         table: Any = dict(upstream.select_decomp_table())
         scoped = False
         if hasattr(own, "enable_spyre_lowerings"):
@@ -147,7 +170,7 @@ class Compiled:
         self.own_decompositions = getattr(made, "spyre_decompositions", {})
         self.own_lowerings = getattr(own, "spyre_lowerings", {})
         self.listed = set() if scoped else _overloads_in(getattr(_module("ops.fallbacks"), "fallback_ops", ()))
-        self.decompositions, self.lowerings, self.before = table, lowering.lowerings, before
+        self.decompositions, self.lowerings = table, lowering.lowerings
         self.fallbacks, self.places = lowering.fallbacks, seen
         kernel = _module("_inductor.spyre_kernel")
         classes = [
@@ -174,13 +197,14 @@ class Compiled:
             generic = getattr(getattr(self.decompositions[op], "func", None), "__name__", "")
             if generic == "_special_op_to_decompose_cia":
                 return ["composite", ""]
-            if not _declines(self.decompositions[op]) or op not in self.lowerings or op in self.fallbacks:
-                return ["upstream-decomposition", ""]
+            declines = _declines(self.decompositions[op])
+            if not declines or op not in self.lowerings or op in self.fallbacks:
+                return ["upstream-decomposition", "declines" if declines and op in self.fallbacks else ""]
         function = self.lowerings.get(op)
         if function is None:
             return ["nothing", ""]
         where = self.places.place(function)
-        if where and function is not self.before.get(op):
+        if where:
             return ["lowering", where]
         if op in self.fallbacks:
             return ["upstream-fallback", ""]
@@ -362,18 +386,19 @@ def main() -> None:
     question = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     folder = Path(question["folder"]).resolve()
     troubles: list[str] = []
+    soft: list[str] = []
     import torch
 
     cpp = dict(question["cpp"]) if question["stub"] else {}
     libraries = stub.install(folder, list(cpp)) if question["stub"] else []
     seen = Registrations(folder)
     seen.watch(torch.library.Library)
-    load(troubles)
+    load(troubles, soft)
     with contextlib.ExitStack() as stack:
         compiled = Compiled(stack, seen)
         rows = overloads(torch, compiled, seen, customs(seen), cpp)
     answer = {
-        "torch": torch.__version__, "stub": question["stub"], "troubles": troubles, "holds": device_files(),
+        "torch": torch.__version__, "stub": question["stub"], "troubles": troubles, "soft": soft, "holds": device_files(),
         "handlers": compiled.handlers, "refused": compiled.refused, "alone": compiled.alone, "overloads": rows,
     }  # fmt: skip
     Path(sys.argv[2]).write_text(json.dumps(answer), encoding="utf-8")

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 _PARTS = re.compile(r"^ *from (?:torch_spyre|\.) import (_[a-z]\w*) *(?:#.*)?$", re.MULTILINE)
-_IMPORTED = re.compile(r"^(?:from|import) +(\w+)", re.MULTILINE)
+_IMPORTED = re.compile(r"^ *(?:from|import) +(\w+)", re.MULTILINE)
 
 
 class Anything:
     """Stands for any object of the compiled part."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.stands_for = name
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
@@ -31,7 +31,7 @@ class Anything:
 
     def __call__(self, *_args: Any, **_named: Any) -> Any:
         """Whatever is called gives another one."""
-        return Anything(f"{self.name}()")
+        return Anything(f"{self.stands_for}()")
 
     def __getitem__(self, _key: Any) -> Any:
         return self

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from debug_spyre.surface.eager import Leaf, Verdict, kernel_of
 from debug_spyre.surface.index import Index
 from debug_spyre.surface.leaves import LeafTable
 from debug_spyre.surface.names import OpName, from_schema_name
 from debug_spyre.surface.sites import Form, Site
+from debug_spyre.surface.verdicts import Leaf, Verdict, body_in_words, by_kernel
 
 DEEPEST = 12
 _KERNELS = {form.value: form for form in Form}
@@ -69,7 +69,7 @@ class Registry:
         site = self._site(index, full, kind, place)
         if kind == "decomposition":
             return _said(kind, f"decomposition at {site.place}, installed as the eager kernel", works=True, site=site)
-        return replace(kernel_of(site), works=True, source="registry")
+        return replace(by_kernel(site), works=True, source="registry")
 
     def _structured(self, index: Index, out: str) -> Verdict:
         if not out or self.rows[out]["e"][0] in {"none", "structured", "composite"}:
@@ -95,14 +95,19 @@ class Registry:
         kind, place, *more = row["c"]
         if kind in {"decomposition", "lowering"}:
             site = self._site(index, full, kind, place)
-            return _said(kind, f"{kind} at {site.place}", works=True, site=site)
+            return _said(kind, f"{kind} at {site.place}{body_in_words(site)}", works=True, site=site)
         if kind == "composite" or (row["i"] and row["e"][0] == "composite" and kind != "upstream-decomposition"):
             return self._composite(index, full, depth, compiled=True)
-        if kind == "upstream-decomposition":
+        declined = place == "declines" and self.leaves.calls(full, "d") in ([], [[]])
+        if kind == "upstream-decomposition" and not declined:
             return self._through_decomposition(index, full, depth)
-        listed = kind == "upstream-fallback"
+        listed = kind == "upstream-fallback" or declined
         if kind == "upstream-lowering" or (listed and self.leaves.calls(full, "p")):
-            return self._upstream(index, full, place, more[0] if more else "", depth)
+            found = self._upstream(index, full, place, more[0] if more else "", depth)
+            if not listed:
+                return found
+            why = f"Inductor's own list of fallbacks has it, but a pass of Inductor puts its random op in its place: {found.why}"
+            return _said("fallback", why, works=found.works)
         return self._kept(index, full, listed=listed)
 
     def _upstream(self, index: Index, full: str, place: str, reduction: str, depth: int) -> Verdict:

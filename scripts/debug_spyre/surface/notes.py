@@ -7,4 +7,3 @@ CPU = "cpu"  # computes on the CPU
 CPU_SOMETIMES = "cpu-in-a-branch"
 INT64 = "int64"  # another way for int64
 CALLS_BACK = "eager-in-a-branch"  # Inductor calls the eager kernel for some inputs
-CONDITIONAL = "conditional"  # registered only if something holds that the text does not tell

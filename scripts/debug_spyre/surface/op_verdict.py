@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from debug_spyre.surface.asked import Registry, full_name
-from debug_spyre.surface.compiled import compiled_of
-from debug_spyre.surface.eager import Verdict, eager_of
 from debug_spyre.surface.index import Index
 from debug_spyre.surface.names import OpName
-from debug_spyre.surface.sites import SITES, Form, Site
+from debug_spyre.surface.sites import SITES, Site
+from debug_spyre.surface.text_verdicts import compiled_of, eager_of
+from debug_spyre.surface.verdicts import Verdict
 
 EAGER_ORDER = ("kernel", "custom-op", "decomposition", "fallback", "composite", "none", "unknown")
 COMPILED_ORDER = ("lowering", "decomposition", "custom-op", "fallback", "upstream", "composite", "none", "unknown")
@@ -33,29 +33,23 @@ class OpAnswer:
     sites: tuple[Site, ...]
     related: tuple[Site, ...]
     known: bool  # torch or the package has it
-    assumed: bool = False  # overloads are not from a table
     missing_overload: bool = False
 
 
 def answer_on(index: Index, name: OpName, registry: Registry | None = None) -> OpAnswer:
     """The whole answer on an op or one overload of it; of the registry where it was asked, else of the text."""
     packet = name.bare()
-    traits = index.table.packet(packet.packet_name)
-    own = [s for s in index.sites.get(packet.packet_name, ()) if s.form is not Form.INPLACE_KERNEL]
-    every = [*own, *index.derived(packet)]
+    every = index.sites.get(packet.packet_name, [])
     names = registry.overloads(packet) if registry is not None else []
-    names = names or [o for o, t in (traits or {}).items() if t.exists]
-    names += sorted({s.op.overload for s in every if s.op.overload} - set(names))
-    if not names:
-        names = ["default"]
+    names = names or list(dict.fromkeys(s.op.overload or "default" for s in every)) or ["default"]
     overloads = {overload: judge(index, packet, overload, registry) for overload in names}
-    missing = name.overload is not None and name.overload not in overloads
+    missing = registry is not None and name.overload is not None and name.overload not in overloads
     if name.overload is not None and missing:
         gone = Verdict("none", f"{packet} has no overload {name.overload!r}; it has {', '.join(names[:8])}")
         summary = Both(gone, gone)
     elif name.overload is not None:
-        summary = overloads[name.overload]
-        every = [s for s in every if index.covers(s, packet, name.overload)]
+        summary = overloads.get(name.overload) or judge(index, packet, name.overload)
+        every = index.at(packet, name.overload)
     else:
         summary = _representative(overloads)
     return OpAnswer(
@@ -64,11 +58,7 @@ def answer_on(index: Index, name: OpName, registry: Registry | None = None) -> O
         overloads=overloads,
         sites=tuple(s for s in every if s.form in SITES),
         related=tuple(s for s in every if s.form not in SITES),
-        known=bool(every) or traits is not None or (registry is not None and bool(registry.overloads(packet))),
-        assumed=registry is None
-        and traits is None
-        and any(s.op.overload is None for s in every)
-        and not _is_custom(every),
+        known=bool(every) or (registry is not None and bool(registry.overloads(packet))),
         missing_overload=missing,
     )
 
@@ -78,13 +68,7 @@ def judge(index: Index, packet: OpName, overload: str, registry: Registry | None
     full = full_name(packet, overload)
     if registry is not None and full in registry.rows:
         return Both(registry.eager(index, full), registry.compiled(index, full))
-    eager = eager_of(index, packet, overload)
-    return Both(eager, compiled_of(index, packet, overload, eager))
-
-
-def _is_custom(sites: list[Site]) -> bool:
-    """A custom op has one overload, whatever its other registrations name."""
-    return any(site.form is Form.CUSTOM_OP for site in sites)
+    return Both(eager_of(index, packet, overload), compiled_of(index, packet, overload))
 
 
 def _representative(overloads: dict[str, Both]) -> Both:

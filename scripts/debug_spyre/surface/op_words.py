@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from debug_spyre.surface import notes
-from debug_spyre.surface.eager import Verdict
 from debug_spyre.surface.op_verdict import Both, OpAnswer
 from debug_spyre.surface.sites import Form, Site, Surface, Unresolved
+from debug_spyre.surface.verdicts import Verdict
 
 MOST = 6
 
@@ -17,8 +17,8 @@ def lines_of(answer: OpAnswer) -> list[str]:
     lines = [str(answer.name)]
     if not answer.known:
         return [f"{answer.name}  unknown: neither torch nor the package has it"]
-    lines.append(f"  eager     {_said(answer.summary.eager)}")
-    lines.append(f"  compiled  {_said(answer.summary.compiled)}")
+    lines.append(f"  eager     {said(answer.summary.eager)}")
+    lines.append(f"  compiled  {said(answer.summary.compiled)}")
     lines += _overloads(answer)
     shown = {s.place for s in (answer.summary.eager.site, answer.summary.compiled.site) if s}
     rest = [s for s in answer.sites if s.place not in shown and s.place not in "\n".join(lines)]
@@ -26,12 +26,11 @@ def lines_of(answer: OpAnswer) -> list[str]:
         lines.append("  also      " + _sites(rest))
     if answer.related:
         lines.append("  related   " + _sites(answer.related))
-    if answer.assumed:
-        lines.append("  overloads are assumed: not in the table of torch's ops")
     return lines[:8]
 
 
-def _said(verdict: Verdict) -> str:
+def said(verdict: Verdict) -> str:
+    """A verdict in words."""
     own = verdict.why.startswith(verdict.verdict.replace("-", " "))
     broken = "DOES NOT WORK: " if verdict.works is False and verdict.verdict != "none" else ""
     return broken + (verdict.why if own else f"{verdict.verdict}: {verdict.why}")
@@ -79,7 +78,6 @@ def op_json(answer: OpAnswer) -> dict[str, Any]:
         },
         "sites": [_site(s) for s in answer.sites],
         "related": [_site(s) for s in answer.related],
-        "overloads_assumed": answer.assumed,
         "cpu": _on_cpu(answer),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from debug_spyre.surface.names import OpName
@@ -68,15 +68,6 @@ class Surface:
 
     sites: tuple[Site, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
-    handlers: dict[str, tuple[str, int]] = field(default_factory=dict)  # pointwise handlers of the code generator
-    handler_class: str | None = None
     warnings: tuple[str, ...] = ()  # files that could not be read
-    installs_eager: bool = False  # decompositions also become eager kernels
-    packets_too: bool = False  # ... of packets as well
-    decomposition_wins: bool = False  # over the exclusions and the fallback list
-    tracks_fallbacks: bool = False  # compiled graphs keep the fallback list as calls
-    skips: tuple[tuple[str, str], ...] = ()  # words that keep an overload from a compiled kernel: (where, word)
-    catch_all: str | None = None  # file:line of a fallback for the whole dispatch key
-    has_cpp: bool = False  # C++ sources were there to read
     files: int = 0
     lines: int = 0

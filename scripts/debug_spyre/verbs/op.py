@@ -16,7 +16,7 @@ from debug_spyre.surface.index import Index
 from debug_spyre.surface.io.asking import Asked, ask_registry
 from debug_spyre.surface.io.earlier_builds import all_packets, earlier_build
 from debug_spyre.surface.io.fallback_ops import fallen_ops, is_log
-from debug_spyre.surface.io.package_files import cache_folders, find_package, load_surface, read_table
+from debug_spyre.surface.io.package_files import cache_folders, find_package, load_surface
 from debug_spyre.surface.names import OpName, name_in_words, near, parse
 from debug_spyre.surface.op_verdict import OpAnswer, answer_on
 from debug_spyre.surface.op_words import lines_of, op_json, unresolved_json, unresolved_lines
@@ -53,17 +53,17 @@ def _run(args: Namespace) -> int:
     found = find_package(checkout, args.package)
     caches = cache_folders(logs_folder(checkout) if checkout else None)
     surface = load_surface(found, caches=caches)
-    index = Index(surface, read_table())
     asked = Asked(None, "the source was read, as --text says")
     if not args.text:
         asked = ask_registry(found, surface, checkout, caches=caches)
+    index = Index(surface, asked.registry.names() if asked.registry else ())
     names, unknown = _names(args.names, index)
     fell = _fallen(args, checkout, index, only=names)
     names += [name for name in fell if name not in names]
     if args.all:
         names += [name for name in index.packets() if name not in names]
     answers = [answer_on(index, name, asked.registry) for name in names]
-    known = [*_known(index), *(asked.registry.names() if asked.registry else ())]
+    known = [*index.sites, *index.torch]
     suggestions = {**unknown, **{str(a.name): near(a.name, known) for a in answers if not a.known}}
     data: dict[str, Any] = {
         "package": {"path": str(found.folder), "revision": _revision(found.folder, checkout), "how": asked.how},
@@ -185,10 +185,6 @@ def _names(asked: list[str], index: Index) -> tuple[list[OpName], dict[str, list
         if name not in names:
             names.append(name)
     return names, unknown
-
-
-def _known(index: Index) -> list[str]:
-    return [*index.sites, *index.table.names()]
 
 
 def _revision(folder: Path, checkout: Path | None) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from debug_spyre.escalation.finding import Finding, finding_of
 from debug_spyre.escalation.io.bundle import Entry, tail_of
-from debug_spyre.escalation.issue import Issue, build_issue
+from debug_spyre.escalation.issue import Issue, OpForms, build_issue
 from debug_spyre.escalation.readiness import failing_run, revision
 from debug_spyre.examine.dossier import Cause, dossier_from
 from debug_spyre.host.templates import templates_folder
@@ -18,14 +18,15 @@ from debug_spyre.session.io import seals
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Session
 from debug_spyre.surface.index import Index
-from debug_spyre.surface.io.package_files import find_package, load_surface, read_table
+from debug_spyre.surface.io.asking import ask_registry
+from debug_spyre.surface.io.package_files import cache_folders, find_package, load_surface
 from debug_spyre.surface.names import parse
-from debug_spyre.surface.op_verdict import answer_on
-from debug_spyre.surface.op_words import lines_of
+from debug_spyre.surface.op_verdict import OpAnswer, answer_on
+from debug_spyre.surface.op_words import said
 from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.evidence import Evidence, failure_to_json
 
-MOST_OP_LINES, MOST_SHOWN = 60, 6
+MOST_OPS, MOST_PLACES, MOST_SHOWN = 12, 4, 6
 DOSSIER = "dossier.json"
 SCRIPTS = ("repro.py", "repro_vllm.py", "repro_test.py")
 
@@ -36,6 +37,7 @@ def gather(folder: Folder, session: Session, evidence: Mapping[str, Evidence]) -
     repro = _repro(folder, report)
     finding = finding_of(session, _causes(folder))
     entries = _entries(folder, session, evidence, report)
+    op_verdicts, op_source = _op_verdicts(session, evidence, finding)
     issue = build_issue(
         session,
         evidence,
@@ -43,7 +45,8 @@ def gather(folder: Folder, session: Session, evidence: Mapping[str, Evidence]) -
         shown=_shown(folder, session, report),
         repro=repro,
         verification=_verification(report),
-        op_verdicts=_op_verdicts(session, evidence, finding),
+        op_verdicts=op_verdicts,
+        op_source=op_source,
         files=tuple((e.name, _note(e.name)) for e in entries),
         omitted=(),
     )
@@ -105,24 +108,33 @@ def _shown(folder: Folder, session: Session, report: ReportMade | None) -> tuple
     return tuple(line[:400] for line in lines[-MOST_SHOWN:])
 
 
-def _op_verdicts(session: Session, evidence: Mapping[str, Evidence], finding: Finding | None) -> tuple[str, ...]:
+def _op_verdicts(
+    session: Session, evidence: Mapping[str, Evidence], finding: Finding | None
+) -> tuple[tuple[OpForms, ...], str]:
     """How the ops that the session points at are registered: the finding's, the suspects of shadow, and every op that fell back."""
     wanted = [finding.op] if finding and finding.op else []
     wanted += [str(r.data["op"]) for r in session.reports if r.data.get("op")]
     wanted += [f.op for e in evidence.values() for f in e.fallbacks]
     if not wanted:
-        return ()
+        return (), ""
+    checkout = Path(session.checkout)
     try:
-        found = find_package(Path(session.checkout), None)
-        index = Index(load_surface(found, caches=()), read_table())
+        found = find_package(checkout, None)
+        caches = cache_folders(None)
+        surface = load_surface(found, caches=caches)
     except DebugSpyreError as error:
-        return (f"the installed torch-spyre could not be read: {error.what}",)
-    lines: list[str] = []
-    for text in dict.fromkeys(wanted):
-        parsed = parse(text)
-        if parsed is not None:
-            lines += lines_of(answer_on(index, index.home(parsed[0], said=parsed[1])))
-    return tuple(lines[:MOST_OP_LINES])
+        return (), f"the installed torch-spyre could not be read: {error.what}"
+    asked = ask_registry(found, surface, checkout, caches=caches)
+    index = Index(surface, asked.registry.names() if asked.registry else ())
+    names = [index.home(name, said=said) for name, said in filter(None, map(parse, dict.fromkeys(wanted)))]
+    answers = [answer_on(index, name, asked.registry) for name in dict.fromkeys(names)]
+    return tuple(_forms(answer) for answer in answers[:MOST_OPS]), asked.how
+
+
+def _forms(answer: OpAnswer) -> OpForms:
+    places = dict.fromkeys(f"{site.place} ({site.form.value})" for site in answer.sites)
+    eager, compiled = (said(verdict) for verdict in (answer.summary.eager, answer.summary.compiled))
+    return OpForms(str(answer.name), eager, compiled, tuple(places)[:MOST_PLACES])
 
 
 def _entries(

@@ -56,7 +56,7 @@ def ask_registry(found: Found, surface: Surface, checkout: Path | None, *, cache
         if told is None:
             return Asked(None, f"the source was read: {second or trouble}")
         if trouble:
-            told["troubles"].insert(0, trouble)
+            told["soft"].insert(0, trouble)
     told["package"] = {"path": str(found.folder), "revision": revision_of(found.folder, checkout)}
     keep_text(caches, key, json.dumps(told))
     return answer_of(told)
@@ -97,6 +97,8 @@ def _in_child(
             return None, f"{python} could not be started: {error}"
         with suppress(OSError, ValueError):
             told: dict[str, Any] = json.loads((folder / "answer.json").read_text(encoding="utf-8"))
+            if told["troubles"]:  # half of a registration would read as ops without a kernel
+                return None, f"part of it can't be imported: {told['troubles'][0]}"
             return told, ""
         last = (done.stderr.strip().splitlines() or [""])[-1][:LONGEST]
         ended = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
@@ -132,7 +134,7 @@ def answer_of(told: dict[str, Any]) -> Asked:
         refused=frozenset(told["refused"]),
         alone=frozenset(told["alone"]),
         leaves=LeafTable(LEAVES.read_text(encoding="ascii")),
-        troubles=tuple(told["troubles"]),
+        troubles=tuple(told["soft"]),
     )
     how = f"its registration ran under torch {registry.torch}"
     how += " with a stand-in for the compiled part" if registry.stub else ""

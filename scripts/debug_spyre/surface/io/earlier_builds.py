@@ -10,7 +10,7 @@ from debug_spyre.surface.asked import Registry
 from debug_spyre.surface.builds import Build, build_from_answer, build_of
 from debug_spyre.surface.index import Index
 from debug_spyre.surface.io.asking import REGISTRY, answer_of, ask_registry
-from debug_spyre.surface.io.package_files import find_package, load_surface, read_table
+from debug_spyre.surface.io.package_files import find_package, load_surface
 from debug_spyre.surface.names import OpName
 from debug_spyre.surface.sites import Surface
 from debug_spyre.vocabulary.errors import BadInputError
@@ -36,7 +36,7 @@ def earlier_build(given: str, checkout: Path | None, *, caches: tuple[Path, ...]
             raise BadInputError(
                 f"--against {given}: {asked.how}", next="debug-spyre op --against FILE, an answer of op --all --json"
             )
-        return build_of(Index(surface, read_table()), asked.registry, all_packets(asked.registry)), given
+        return build_of(Index(surface), asked.registry, all_packets(asked.registry)), given
     if path.is_file():
         try:
             return build_from_answer(json.loads(path.read_text(encoding="utf-8"))), path.name
@@ -59,7 +59,7 @@ def _from_cache(given: str, caches: tuple[Path, ...]) -> tuple[Build, str]:
             if len(given) >= 4 and revision.startswith(given):
                 registry = answer_of(told).registry
                 assert registry is not None
-                return build_of(Index(Surface(), read_table()), registry, all_packets(registry)), revision[:12]
+                return build_of(Index(Surface()), registry, all_packets(registry)), revision[:12]
     raise BadInputError(
         f"--against {given}: no such folder or file, and no build of that revision was asked before "
         f"({'these were: ' + ' '.join(dict.fromkeys(known)) if known else 'none was'})",

@@ -16,15 +16,13 @@ from debug_spyre.host.files import write_atomically
 from debug_spyre.host.fingerprint import PACKAGE, installed, package_folder
 from debug_spyre.host.interpreter import choose
 from debug_spyre.surface.names import OpName
-from debug_spyre.surface.overloads import OverloadTable
 from debug_spyre.surface.sites import Form, Site, Surface, Unresolved
 from debug_spyre.vocabulary.errors import BadInputError, DebugSpyreError, EnvironmentTroubleError
 
 DATA = Path(__file__).parents[1] / "data"
-TABLE = DATA / "aten-2.13.0.tsv"
 SUFFIXES = (".py", ".cpp", ".cc")
 BIGGEST = 4_000_000
-FORMAT = 2  # of the cache
+FORMAT = 3  # of the cache
 _SKIPPED = {"__pycache__", ".git", "build", "tests", ".mypy_cache"}
 _GENERATED = ("codegen/inputs/Metadata.yaml", "codegen/inputs/spyre_torch_ops.cpp", "codegen/templates")
 
@@ -71,11 +69,6 @@ def _given(path: Path) -> Found:
     if not any(path.glob("*.py")) and not any(path.glob("*/*.py")):
         raise BadInputError(f"--package {path}: no Python file in it", next="debug-spyre op NAME --package DIR")
     return Found(path, "--package", is_installed=False)
-
-
-def read_table() -> OverloadTable:
-    """The shipped table of torch's overloads."""
-    return OverloadTable(TABLE.read_text(encoding="ascii"))
 
 
 def load_surface(found: Found, *, caches: tuple[Path, ...] = ()) -> Surface:
@@ -221,8 +214,6 @@ def surface_from_json(data: dict[str, Any]) -> Surface:
             **data,
             "sites": sites,
             "unresolved": tuple(Unresolved(**u) for u in data["unresolved"]),
-            "handlers": {k: (v[0], v[1]) for k, v in data["handlers"].items()},
             "warnings": tuple(data["warnings"]),
-            "skips": tuple((rule, word) for rule, word in data["skips"]),
         }
     )
