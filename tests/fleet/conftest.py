@@ -40,7 +40,12 @@ def card():
     for index in cards():
         if index not in held:
             held[index] = os.open(FILES[index], os.O_RDWR)
-            fcntl.flock(held[index], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(held[index], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                with open(os.environ["HOST_TRACE"] + ".busy", "a") as trace:
+                    trace.write(f"{os.getpid()} found card {index} held\\n")
+                raise
     with open(os.environ["HOST_TRACE"], "a") as trace:
         trace.write(json.dumps([os.getpid(), cards(), os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]]) + "\\n")
     return Card()
@@ -59,6 +64,9 @@ def host(place, tmp_path):
     place.trace = tmp_path / "trace"
     place.env |= {"DEBUG_SPYRE_DEVICES": os.pathsep.join(devices), "HOST_TRACE": str(place.trace)}
     place.write("conftest.py", CONFTEST)
+    place.busy = lambda: (
+        (tmp_path / "trace.busy").read_text().splitlines() if (tmp_path / "trace.busy").exists() else []
+    )
     place.traced = lambda: [json.loads(line) for line in place.trace.read_text().splitlines()]
     return place
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -143,6 +144,14 @@ def test_validate_repeats_the_sequences_of_the_cards_also_on_fewer(host):
     )
 
 
+def test_the_simulated_host_tells_of_two_processes_on_one_card(host):
+    """What the kill matrix looks for is seen where it happens: here past our lock."""
+    host.write("test_a.py", plain_file(1, 3))
+    words = [sys.executable, "-m", "pytest", "-q", "test_a.py"]
+    both = [subprocess.Popen(words, cwd=host.checkout, env=host.env, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert sorted(process.wait(timeout=60) for process in both) == [0, 1] and len(host.busy()) == 1
+
+
 @pytest.mark.parametrize("victim", ["caller", "supervisor", "driver", "process"])
 def test_kill_anything_and_no_card_has_two_holders_and_nothing_stays(host, victim):
     for letter in "abcd":
@@ -159,7 +168,7 @@ def test_kill_anything_and_no_card_has_two_holders_and_nothing_stays(host, victi
     done = host.json("run", "--cards", "4", "test_a.py")  # comes in only when every card is free again
     assert done["status"] == "passed", done
     until(lambda: not any(alive(pid) for pid in pids), 20, "the end of the first run's processes")
-    assert not (host.checkout / "busy").exists()
+    assert not host.busy(), "two processes met on one card"
     if victim == "process":
         first = [t for e in host.logs.rglob("evidence.json") for t in json.loads(e.read_text())["tests"]]
         assert len([t for t in first if t["outcome"] == "passed"]) >= 8

@@ -86,6 +86,16 @@ def open_lane(board: Board) -> tuple[Board, Lane | None]:
     return board, None
 
 
+def open_lanes(board: Board) -> tuple[Board, list[Lane]]:
+    """All processes to start now."""
+    lanes: list[Lane] = []
+    while True:
+        board, lane = open_lane(board)
+        if lane is None:
+            return board, lanes
+        lanes.append(lane)
+
+
 def ask(board: Board, number: int) -> tuple[Board, Unit | None]:
     """What the lane runs next; None ends it."""
     lane = board.lane(number)

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from debug_spyre.fleet.board import Unit
 from debug_spyre.runs.io.finding_runs import TRIAGE
 from debug_spyre.runs.io.records import read_evidence
 from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 
 MOST_RUNS = 12  # earlier runs that are asked for durations
+
+
+def units_of(
+    run: RunFolder, ids: Sequence[str], needs: Mapping[str, int], *, cards: int
+) -> tuple[list[Unit], list[str]]:
+    """What there is to run, and notes: files with the cards that they need, or the sequences of an earlier run of them."""
+    before = sequences(run, set(needs))
+    if before:
+        units = [Unit(f"sequence {n}", tuple(s["files"]), len(s["cards"]), alone=True) for n, s in enumerate(before, 1)]
+        return units, [f"the {len(units)} sequences of an earlier run of these files, repeated"]
+    seconds = seconds_by_file(run, ids)
+    units = [Unit(name, cards=count, seconds=seconds[name]) for name, count in needs.items()]
+    return units, [f"{u.name} needs {u.cards} cards and gets {cards}" for u in units if u.cards > cards]
 
 
 def seconds_by_file(run: RunFolder, ids: Sequence[str]) -> dict[str, float]:

@@ -13,8 +13,9 @@ from typing import Any
 
 from debug_spyre.fleet.board import Unit
 from debug_spyre.fleet.io.lane import LaneProcess
+from debug_spyre.fleet.spread_words import Summary, say
 from debug_spyre.fleet.verdicts import Attempt, Manner, counts
-from debug_spyre.host.files import PRIVATE
+from debug_spyre.host.files import PRIVATE, write_atomically
 
 
 def write(
@@ -92,6 +93,14 @@ def busy_seconds(card: str, lanes: Mapping[int, LaneProcess]) -> float:
                     if event.get("e") == "report":
                         total += float(event.get("seconds") or 0.0)
     return total
+
+
+def report(run: Path, summary: Summary) -> None:
+    """What the matrix came to, in the output and as series.json."""
+    lines = say(summary)
+    print("\n" + "\n".join(lines), flush=True)
+    made = {"verb": "run --cards", "lines": lines, "data": summary.to_json()}
+    write_atomically(run / "series.json", json.dumps(made, ensure_ascii=False), mode=PRIVATE)
 
 
 def print_output(number: int, process: LaneProcess) -> None:

@@ -18,9 +18,10 @@ from debug_spyre.fleet import board as moves
 from debug_spyre.fleet.board import Board, Lane, Unit
 from debug_spyre.fleet.io import history, merged
 from debug_spyre.fleet.io.lane import LANES, PLUGIN, LaneProcess
-from debug_spyre.fleet.spread_words import Summary, say
-from debug_spyre.fleet.verdicts import Attempt, Manner, Verdict, judge, words_of
-from debug_spyre.host.files import PRIVATE, make_folder, write_atomically
+from debug_spyre.fleet.spread_words import Summary
+from debug_spyre.fleet.trials import after_attempt, without_card
+from debug_spyre.fleet.verdicts import Attempt, Manner
+from debug_spyre.host.files import make_folder
 from debug_spyre.host.processes import RUN_FOLDER
 from debug_spyre.runs.io.finish_run import quiet_seconds, tensor_budget
 from debug_spyre.runs.io.run_folder import LIVE, RunFolder
@@ -73,18 +74,13 @@ class Spread:
             for number in list(self.processes):
                 busy = self._look(number) or busy
             if self.ids:
-                self._open_lanes()
+                self.board, lanes = moves.open_lanes(self.board)
+                for lane in lanes:
+                    self._start(lane)
             if not self.board.lanes and self.board.waiting:
                 self._give_up()
             if not busy:
                 time.sleep(POLL_SECONDS)
-
-    def _open_lanes(self) -> None:
-        while True:
-            self.board, lane = moves.open_lane(self.board)
-            if lane is None:
-                return
-            self._start(lane)
 
     def _start(self, lane: Lane) -> None:
         folder = self.run_folder.path / LANES / str(lane.number)
@@ -129,17 +125,8 @@ class Spread:
         """What there is to run: files with the cards that they need, or the sequences of an earlier run of them."""
         self.ids = [str(i) for i in message["ids"]]
         needs = {str(name): int(cards) for name, cards in message["files"]}
-        before = history.sequences(self.run_folder, set(needs))
-        if before:
-            units = [
-                Unit(f"sequence {n}", tuple(s["files"]), len(s["cards"]), alone=True) for n, s in enumerate(before, 1)
-            ]
-            self.notes.append(f"the {len(units)} sequences of an earlier run of these files, repeated")
-        else:
-            seconds = history.seconds_by_file(self.run_folder, self.ids)
-            units = [Unit(name, cards=cards, seconds=seconds[name]) for name, cards in needs.items()]
-            most = len(self.cards)
-            self.notes += [f"{u.name} needs {u.cards} cards and gets {most}" for u in units if u.cards > most]
+        units, notes = history.units_of(self.run_folder, self.ids, needs, cards=len(self.cards))
+        self.notes += notes
         self.units = {unit.name: unit for unit in units}
         self.board = moves.add(self.board, *units)
 
@@ -213,46 +200,19 @@ class Spread:
         cards = cards or self.board.lane(number).cards
         attempts = self.attempts.setdefault(name, [])
         attempts.append(Attempt(number, cards, manner))
-        verdict, first = judge(attempts), attempts[0]
-        if verdict is Verdict.ELSEWHERE:
-            if first.manner is Manner.FAILED and not self._is_first_failure_of(name, first.cards):
-                return
-            others = [card for card in self.board.cards if card not in first.cards]
-            if len(others) >= unit.cards:
-                if first.manner is not Manner.FAILED:
-                    self.board = moves.suspect(self.board, *first.cards)
-                self._again(unit, never=frozenset(first.cards))
-        elif verdict is Verdict.AGAIN and first.cards[0] in self.board.cards:
-            self._again(unit, only=first.cards[0])
-        elif verdict is Verdict.CARD:
-            self._take_out(first.cards[0], words_of(name, attempts))
-        else:
-            self.board = moves.clear(self.board, *first.cards)
-
-    def _is_first_failure_of(self, name: str, cards: tuple[str, ...]) -> bool:
-        """One failing file of each card is asked elsewhere, not all."""
-        earlier = [n for n, a in self.attempts.items() if a[0].cards == cards and a[0].manner is Manner.FAILED]
-        return earlier[0] == name
-
-    def _again(self, unit: Unit, *, only: str | None = None, never: frozenset[str] = frozenset()) -> None:
-        check = replace(unit, alone=True, only=only, never=never)
-        self.board = moves.add(self.board, check)
+        self.board, why = after_attempt(self.board, self.attempts, unit)
+        if why:
+            self._take_out(attempts[0].cards[0], why)
 
     def _take_out(self, card: str, why: str) -> None:
         """The card is to blame: its failing files run elsewhere."""
         if card in self.board.out or card not in self.board.cards:
             return
         print(f"{card} is taken out: {why}", flush=True)
-        self.board = moves.take_out(self.board, card, why)
+        self.board = without_card(self.board, self.attempts, self.units, card, why)
         for lane in self.board.lanes:
             if card in lane.cards and lane.number in self.processes:
                 self.processes[lane.number].end()
-        if not self.board.cards:
-            return
-        for name, attempts in self.attempts.items():
-            waits = any(unit.name == name for unit in self.board.waiting)
-            if len(attempts) == 1 and attempts[0].manner is Manner.FAILED and card in attempts[0].cards and not waits:
-                self._again(self.units[name], never=frozenset({card}))
 
     def _give_up(self) -> None:
         """Nothing can run what waits: a check that no card can take is dropped, and a file without a card is named."""
@@ -279,18 +239,12 @@ class Spread:
         )
         for number, process in sorted(ended.items()):
             merged.print_output(number, process)
-        summary = Summary(
-            cards=tuple(self.cards),
-            devices={name: card.device for name, card in self.cards.items()},
-            sequences=merged.sequences_of(self.units, self.attempts, ended, self.board.out),
-            attempts=self.attempts,
-            out=self.board.out,
-            notes=tuple(self.notes),
-            seconds=time.monotonic() - self.began,
-            busy={name: merged.busy_seconds(name, ended) for name in self.cards},
+        busy = {name: merged.busy_seconds(name, ended) for name in self.cards}
+        devices = {name: card.device for name, card in self.cards.items()}
+        sequences = merged.sequences_of(self.units, self.attempts, ended, self.board.out)
+        seconds = time.monotonic() - self.began
+        made = Summary(
+            tuple(devices), devices, sequences, self.attempts, self.board.out, tuple(self.notes), seconds, busy
         )
-        lines = say(summary)
-        print("\n" + "\n".join(lines), flush=True)
-        made = {"verb": "run --cards", "lines": lines, "data": summary.to_json()}
-        write_atomically(self.run_folder.path / "series.json", json.dumps(made, ensure_ascii=False), mode=PRIVATE)
+        merged.report(self.run_folder.path, made)
         return status
