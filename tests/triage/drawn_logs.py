@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,12 +21,19 @@ ROOT = Path(__file__).parents[2]
 OPTIONS = (
     ("--tb=short", "-v"), ("--tb=short",), ("--tb=long", "-v"), ("--tb=auto", "-q"), ("--tb=native", "-v"), ("--tb=short", "-rA"),
     ("--tb=short", "-n", "2", "-v"), ("--tb=short", "-q", "-rfE"), ("--tb=auto", "-vv"), ("--tb=short", "-v", "--color=yes"),
+    ("--tb=line",), ("--tb=no", "-v"), ("--tb=no", "-q"), ("--tb=native", "-q"), ("--tb=long", "-rA"),
 )  # fmt: skip
 ERRORS = (
     'RuntimeError("Spyre backend does not support dtype Double")',
     "NotImplementedError(\"Could not run 'aten::roll' with arguments from the 'spyre' backend.\")",
     "ImportError(\"cannot import name 'ComboKernel' from 'torch._inductor'\")",
     'RuntimeError("Host compute stream id 65 is already registered")',
+)
+RAISES = (  # plainly, or out of another error of the same function
+    "        raise {error}",
+    "        raise {error}",
+    "        try:\n            raise ValueError('no layout in case {place}')\n        except ValueError:\n            raise {error}",
+    "        try:\n            assert size == {place} + 100\n        except AssertionError as failed:\n            raise {error} from failed",
 )
 COLLECT = """
 import json, os
@@ -47,13 +56,15 @@ class Run:
 
 @dataclass
 class Log:
-    """A drawn log: what it shows and what must be found."""
+    """A drawn log: what it shows and what must be found. Where `is_cut`, only what is left of the names."""
 
     text: str
     failing: set[str]
     failed: int | None
     passed: int | None
     causes: int | None
+    is_cut: bool = False
+    named: set[str] = field(default_factory=set)  # of a cut log: these names stand in it whole
     said: list[str] = field(default_factory=list)  # how it was drawn
 
 
@@ -62,6 +73,7 @@ def real_run(chance: random.Random, number: int) -> Run:
     name = f"test_part{number}"
     lines, causes = ["import pytest", ""], 0
     for place, error in enumerate(chance.sample(ERRORS, chance.randint(1, 3))):
+        raises = chance.choice(RAISES).format(error=error, place=place)
         good = chance.randint(1, 3)
         bad = chance.randint(1, 3)
         lines += [
@@ -69,7 +81,7 @@ def real_run(chance: random.Random, number: int) -> Run:
             f"def test_case{place}(size):",
             '    print("some output of the test")',
             f"    if size >= {good}:",
-            f"        raise {error}",
+            raises,
             "",
         ]
         causes += 1
@@ -135,7 +147,59 @@ def _cat_v(lines: list[str]) -> list[str]:
     return [line.replace("\x1b", "^[") + "^M" for line in lines]
 
 
-COLLECTORS = (_mail, _page, _docker, _fence, _cat_v)
+def _numbers(lines: list[str]) -> list[str]:
+    return [part for n, line in enumerate(lines, start=1) for part in (str(n), line)]
+
+
+def _csv(lines: list[str]) -> list[str]:
+    return ["timestamp,message", *(f'2026-08-01T10:00:00Z,"{line.replace(QUOTE, 2 * QUOTE)}"' for line in lines)]
+
+
+def _document(lines: list[str]) -> list[str]:
+    events = [{"timestamp": n, "message": line} for n, line in enumerate(lines)]
+    return json.dumps({"events": events}, indent=1).split("\n")
+
+
+def _typescript(lines: list[str]) -> list[str]:
+    head = 'Script started on 2026-08-01 10:00:00+00:00 [TERM="xterm-256color"]\r'
+    return [head, "\x1b[?2004h$ pytest\r", "\x1b[?2004l\r", *(f"{line}\x1b[K\r" for line in lines), "Script done\r"]
+
+
+def _narrow(lines: list[str]) -> list[str]:
+    """A copy out of a terminal that is narrower than the lines: cut at its width, blanks at the end lost."""
+    width = 53 + len(lines) % 20
+    return [line[at : at + width].rstrip() for line in map(PLAIN, lines) for at in range(0, max(1, len(line)), width)]
+
+
+QUOTE = '"'
+PLAIN = functools.partial(re.compile(r"\x1b\[[\d;]*m").sub, "")
+COLLECTORS = (_mail, _page, _docker, _fence, _cat_v, _numbers, _csv, _document, _typescript, _narrow)
+OMITTED = ((), ("... 1234 lines omitted ...",), ("[output truncated]",), ("Job's log exceeded limit of 4194304 bytes.",))
+
+
+def _cut(chance: random.Random, log: Log, lines: list[str]) -> list[str]:
+    """Without its head, its end or a part between; often in the middle of a failure, sometimes of a line."""
+    marks = [i for i, line in enumerate(map(PLAIN, lines)) if line.startswith("____")] or [len(lines) // 2]
+    inside = min(len(lines) - 1, chance.choice(marks) + chance.randint(0, 8))
+    kind = chance.choice(["head", "middle", "end", "heading", "counts"])
+    log.said.append(f"cut: {kind}")
+    if kind == "heading":
+        return [line for line in lines if "short test summary" not in line]
+    if kind == "counts":
+        log.failed, log.passed = None, None
+        return lines[:-1]
+    log.is_cut = True
+    if kind == "head":
+        lines = lines[inside:]
+    elif kind == "end":
+        lines = [*lines[:inside], lines[inside][: chance.randint(0, len(lines[inside]))]]
+    else:
+        lines = [*lines[:inside], *chance.choice(OMITTED), *lines[inside + chance.randint(1, 30) :]]
+    if not lines or not re.search(r"\d passed.* in [\d.]+s", PLAIN(lines[-1])):
+        log.failed, log.passed = None, None
+    told = "\n".join(map(PLAIN, lines))
+    log.named = {n for n in log.failing if re.search(rf"(?m)^FAILED {re.escape(n)}(?: - |$)|^{re.escape(n)} FAILED +\[", told)}
+    return lines
 
 
 def drawn(seed: int, runs: list[Run]) -> Log:
@@ -148,23 +212,13 @@ def drawn(seed: int, runs: list[Run]) -> Log:
         sum(len(run.failing) for run in chosen),
         sum(run.passed for run in chosen),
         sum(run.causes for run in chosen) if len(chosen) == 1 else None,
-        [f"seed {seed}", f"{len(chosen)} sessions"],
+        said=[f"seed {seed}", f"{len(chosen)} sessions"],
     )
     lines = log.text.rstrip("\n").split("\n")
-    if len(chosen) == 1 and chance.random() < 0.3:
-        summary = next((i for i, line in enumerate(lines) if "short test summary" in line), None)
-        cut = chance.choice(["head", "heading", "counts"])
-        if summary is not None:
-            log.said.append(f"cut: {cut}")
-            if cut == "head":
-                lines = lines[chance.randrange(summary + 1) :]
-                log.causes = None
-            elif cut == "heading":
-                lines = [line for line in lines if "short test summary" not in line]
-            else:
-                lines, log.failed, log.passed = lines[:-1], None, None
+    if len(chosen) == 1 and chance.random() < 0.4:
+        lines = _cut(chance, log, lines)
     carry = chance.random()
-    if carry < 0.6:
+    if carry < 0.5:
         prefix = drawn_prefix(chance)
         log.said.append(f"prefix {prefix(3)!r}")
         lines = [prefix(n) + line for n, line in enumerate(lines)]
@@ -181,20 +235,28 @@ def drawn(seed: int, runs: list[Run]) -> Log:
 def wrong(log: Log, path: Path) -> list[str]:
     """What a triage of the log says otherwise than the truth."""
     from debug_spyre.triage.io.log_triage import triage_logs
+    from debug_spyre.triage.nodeids import domain
+    from debug_spyre.vocabulary.errors import BadInputError
 
     path.write_text(log.text, encoding="utf-8", newline="")
-    found = triage_logs([path], checkout=None)
-    names = {f.nodeid for f in found.evidence.failures}
+    try:
+        found = triage_logs([path], checkout=None)
+    except BadInputError as refused:  # little may be left
+        is_right = log.is_cut and not log.named and "holds no test outcome" in str(refused)
+        return [] if is_right else [f"{', '.join(log.said)}: {refused}"]
+    told = {f.nodeid for f in found.evidence.failures if "name-only" not in f.tags}
+    short = {f.nodeid for f in found.evidence.failures if "name-only" in f.tags} - {domain(n) for n in log.failing}
     counts = found.evidence.counts
     said = []
-    if names != log.failing:
-        said.append(
-            f"failing: missing {sorted(log.failing - names)[:3]}, invented {sorted(map(str, names - log.failing))[:3]}"
-        )
+    invented = (told - log.failing) | short
+    missing = (log.named if log.is_cut else log.failing) - told
+    if invented or missing:
+        said.append(f"failing: missing {sorted(missing)[:3]}, invented {sorted(map(str, invented))[:3]}")
     if log.failed is not None and (counts is None or (counts.failed, counts.passed) != (log.failed, log.passed)):
         said.append(f"counts: {counts}, not {log.failed} failed, {log.passed} passed")
-    if log.causes is not None and len(found.clusters) != log.causes:
-        said.append(f"clusters: {len(found.clusters)}, not {log.causes}")
+    causes = log.causes if not log.is_cut else len({str(f.nodeid).partition("[")[0].rpartition("::")[2] for f in found.evidence.failures})
+    if causes is not None and len(found.clusters) != causes:
+        said.append(f"clusters: {len(found.clusters)}, not {causes}")
     return [f"{', '.join(log.said)}: {text}" for text in said]
 
 

@@ -63,6 +63,11 @@ class Frame:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
+    @property
+    def path(self) -> str:
+        """The file with forward slashes, as on Windows too node ids have them."""
+        return self.file.replace("\\", "/")
+
 
 @dataclass(slots=True)
 class Block:

@@ -27,6 +27,17 @@ def name_summary(session: Session) -> None:
         chosen = next((r for r in readings if domain(r) in titles or r in titles), None)
         chosen = chosen or next((r for r in readings if r in known), None)
         line.nodeid = chosen or (readings[0] if readings else line.text)
+    if session.counts is None and _is_cut_off(session):
+        session.summary.pop()
+
+
+def _is_cut_off(session: Session) -> bool:
+    """The text ends within the last line's name: it is the beginning of another one."""
+    last = session.summary[-1] if session.summary else None
+    if last is None or last.nodeid != last.text:
+        return False
+    known = (*session.progress.outcomes, *(line.nodeid or "" for line in session.summary[:-1]))
+    return any(name != last.text and name.startswith(last.text) for name in known)
 
 
 def name_blocks(session: Session) -> None:
@@ -57,8 +68,8 @@ def _name_headless(session: Session) -> None:
     for number, block in enumerate(session.blocks):
         if not block.is_headless or not block.errors:
             continue
-        frame = next((f for f in block.frames if _is_test_file(f.file) and (f.function or "").startswith("test")), None)
-        path = as_printed(frame.file, session) if frame else None
+        frame = next((f for f in block.frames if _is_test_file(f.path) and (f.function or "").startswith("test")), None)
+        path = as_printed(frame.path, session) if frame else None
         free = [
             (place, line.nodeid)
             for place, line in enumerate(session.summary)
@@ -117,18 +128,19 @@ def _from_frames(block: Block, session: Session) -> str | None:
         return title
     base = title.partition("[")[0].rsplit(".", 1)[-1]
     frame = next((f for f in block.frames if (f.function or "").split(".")[-1] == base), None)
-    if frame is None and block.phase == "call" and block.frames and _is_test_file(block.frames[0].file):
+    if frame is None and block.phase == "call" and block.frames and _is_test_file(block.frames[0].path):
         frame = block.frames[0]
-    path = as_printed(frame.file, session) if frame else None
+    path = as_printed(frame.path, session) if frame else None
     return from_domain(path, title) if path else None
 
 
 def as_printed(path: str, session: Session) -> str | None:
     """A frame's path as node ids have it: relative to the root folder; None where that is not known."""
-    if not path.startswith("/"):
+    if not path.startswith("/") and path[1:3] != ":/":
         return path
-    if session.rootdir and path.startswith(session.rootdir + "/"):
-        return path[len(session.rootdir) + 1 :]
+    root = (session.rootdir or "").replace("\\", "/")
+    if root and path.startswith(root + "/"):
+        return path[len(root) + 1 :]
     files = dict.fromkeys([*session.progress.files[-50:], *(file_of(n) for n in list(session.progress.outcomes)[-50:])])
     return next((f for f in files if path.endswith("/" + f)), None)
 
@@ -140,12 +152,12 @@ def _is_test_file(path: str) -> bool:
 
 def from_dump(frames: list[Frame], session: Session) -> str | None:
     """The test function that a stack dump shows, named by the path that pytest printed."""
-    environment = next((f.file.split("/.venv/", 1)[0] + "/" for f in frames if "/.venv/" in f.file), None)
+    environment = next((f.path.split("/.venv/", 1)[0] + "/" for f in frames if "/.venv/" in f.path), None)
     for frame in frames:
-        if not (frame.function or "").startswith("test") or not _is_test_file(frame.file):
+        if not (frame.function or "").startswith("test") or not _is_test_file(frame.path):
             continue
-        path = as_printed(frame.file, session)
-        if path is None and environment and frame.file.startswith(environment):
-            path = frame.file[len(environment) :]
-        return f"{path or frame.file}::{frame.function}"
+        path = as_printed(frame.path, session)
+        if path is None and environment and frame.path.startswith(environment):
+            path = frame.path[len(environment) :]
+        return f"{path or frame.path}::{frame.function}"
     return None

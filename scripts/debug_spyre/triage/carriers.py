@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.triage.lines import without_escapes
+from debug_spyre.triage.lines import without_escapes, without_stamp
 from debug_spyre.triage.prefixes import Prefix, anchors, learn, split_all
+from debug_spyre.triage.wrapped import width_of
 
 _CARET = re.compile(r"\^([A-Z\[\\\]^_@])")
 _CARET_COLOUR = re.compile(r"\^\[\[[\d;]*[mK]|\^M\r?$")
@@ -35,6 +36,8 @@ class Carrier:
     caret: bool = False
     markup: bool = False
     partial: bool = False  # CRI: P marks a piece of a line
+    quoted: bool = False  # the text is a quoted value: CSV, logfmt
+    width: int = 0  # of the terminal that broke the lines
 
     def unpacked(self, line: str) -> tuple[str, bool]:
         """(a line out of JSON, caret notation, markup; whether it ends here)."""
@@ -52,7 +55,8 @@ class Carrier:
 
     def stripped(self, line: str) -> tuple[str, str]:
         """(the process that speaks, the line itself)."""
-        return split_all(line, self.rounds) if self.rounds else ("", line)
+        stream, line = split_all(line, self.rounds) if self.rounds else ("", line)
+        return stream, (_unquoted(line) if self.quoted and line.endswith('"') else line)
 
 
 def carrier_of(sample: Sequence[str]) -> Carrier:
@@ -67,7 +71,31 @@ def carrier_of(sample: Sequence[str]) -> Carrier:
     partial = sum(bool(_PARTIAL.match(line)) for line in lines) > _SHARE * len(lines)
     plain = Carrier(json_path=(), markup=markup)
     own = [without_escapes(plain.unpacked(line)[0]).rstrip("\r") for line in lines]
-    return Carrier(learn(own), path, ends, caret, markup, partial)
+    rounds = learn(own)
+    shown = [split_all(line, rounds)[1].rstrip() for line in own]
+    quoted = bool(rounds) and _are_quoted(shown)
+    if quoted:
+        shown = [_unquoted(line) for line in shown]
+    return Carrier(rounds, path, ends, caret, markup, partial, quoted, width_of([without_stamp(s) for s in shown]))
+
+
+def _are_quoted(lines: Sequence[str]) -> bool:
+    """Nearly all end with a quotation mark; or, as CSV has it, those that hold a comma or a mark of their own."""
+    filled = [line for line in lines if line]
+    closed = [line for line in filled if line.endswith('"')]
+    needed = [line for line in filled if "," in line or '""' in line]
+    whole = [line for line in needed if len(line) > 1 and line[0] == line[-1] == '"']
+    return len(closed) > _SHARE * len(filled) or (len(whole) > 1 and len(whole) > _SHARE * len(needed))
+
+
+def _unquoted(line: str) -> str:
+    """The value of a quoted field; its opening mark may have gone with the prefix."""
+    if not line.endswith('"'):
+        return line
+    body = line[1:-1] if line[0] == '"' and len(line) > 1 else line[:-1]
+    if "\\" in body and (value := _parsed(f'"{body}"')) is not None:
+        return str(value)
+    return body.replace('""', '"')
 
 
 def _has_entity(line: str) -> bool:
@@ -93,6 +121,8 @@ def _value(line: str, path: Sequence[str]) -> str | None:
         return None
     for key in path:
         found = found.get(key) if isinstance(found, dict) else None
+    if isinstance(found, list) and all(isinstance(n, int) and 0 <= n < 256 for n in found):
+        return bytes(found).decode("utf-8", "replace")  # journald, of a line with escapes
     return found if isinstance(found, str) else None
 
 

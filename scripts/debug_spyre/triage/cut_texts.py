@@ -1,39 +1,123 @@
-"""Failures whose text pytest cut off (`AssertionError: ...`): they join the one cluster that can be theirs."""
+"""Failures of which only a part is there (the summary's line, some exceptions of a chain): they join the cluster of the whole.
+
+A failure without any text joins the only cluster of its function. Where two clusters fit, none is joined.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from debug_spyre.triage.name_families import family
-from debug_spyre.triage.signature import function
-from debug_spyre.vocabulary.evidence import Failure
+from debug_spyre.triage.signature import function, normalise
+from debug_spyre.vocabulary.evidence import Failure, Kind
 
+_RAISED = frozenset({Kind.EXCEPTION, Kind.COMPILE, Kind.MISMATCH})
+_HEAD = re.compile(r"assert\b|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:: |:?$)")
 _LONG = 12  # characters of a message that tell one cause from another
 
 
 def is_cut(failure: Failure) -> bool:
-    """Only the beginning of its message is there."""
-    message = failure.message or ""
-    return failure.innermost_frame is None and message.endswith("...") and "\n" not in message
+    """Only the beginning of its message is there, or nothing."""
+    return is_brief(failure) and (_is_silent(failure) or (failure.message or "...").endswith("..."))
+
+
+def is_brief(failure: Failure) -> bool:
+    """At most one line of its message is there, and no frame."""
+    if failure.kind in {Kind.CRASH, Kind.TIMEOUT} or failure.nodeid is None:
+        return False
+    return _is_silent(failure) or (failure.innermost_frame is None and "\n" not in (failure.message or ""))
+
+
+def _is_silent(failure: Failure) -> bool:
+    """Its text was cut off before the error."""
+    return failure.error_class is None and failure.kind is Kind.EXCEPTION
 
 
 def join_cut(found: Mapping[str, list[Failure]]) -> dict[str, list[Failure]]:
-    """Clusters by signature; a cut failure goes where exactly one whole one of its family, or of its text, is."""
-    whole = [(key, f) for key, members in found.items() for f in members if not is_cut(f)]
+    """Clusters by signature; a part of a text goes where exactly one whole one of its family, or of its text, is."""
+    whole = [(key, f) for key, members in found.items() for f in members if not is_brief(f)]
     joined: dict[str, list[Failure]] = {key: [] for key in found}
+    waiting = []
     for key, members in found.items():
+        is_known = any(not is_brief(f) for f in members)
         for failure in members:
-            joined[(_home(failure, whole) or key) if is_cut(failure) else key].append(failure)
+            if is_brief(failure):
+                home = key if is_known else _home(failure, whole)
+            else:
+                home = _of_chain(failure, key, whole)
+            if home is None:
+                waiting.append((key, failure))
+            else:
+                joined[home].append(failure)
+    alone: list[tuple[str, Failure]] = []  # the longest texts first: a shorter one may be their beginning
+    for key, failure in sorted(waiting, key=lambda w: (-len(_start(w[1])), w[1].nodeid or "")):
+        home = (_home(failure, alone) if is_cut(failure) else None) or key
+        alone.append((home, failure))
+        joined[home].append(failure)
     return {key: members for key, members in joined.items() if members}
 
 
-def _home(failure: Failure, whole: list[tuple[str, Failure]]) -> str | None:
-    start = (failure.message or "")[:-3].rstrip()
-    alike = [(key, f) for key, f in whole if (f.message or "").startswith(start)]
-    own = {key for key, f in alike if family(function(f.nodeid)) == family(function(failure.nodeid))}
+def _of_chain(failure: Failure, key: str, whole: list[tuple[str, Failure]]) -> str:
+    """A failure that shows some exceptions of a chain belongs to the one cluster that shows more of it."""
+    own = _heads(failure)
+    if not own or failure.kind not in _RAISED:
+        return key
+    more = {
+        k
+        for k, f in whole
+        if k != key and f.kind in _RAISED and _is_family(f, failure) and _is_longer(_heads(f), own) and _may_join(f, failure)
+    }
+    return more.pop() if len(more) == 1 else key
+
+
+def _is_longer(chain: Sequence[str], part: Sequence[str]) -> bool:
+    return len(chain) > len(part) and any(
+        list(chain[at : at + len(part)]) == list(part) for at in range(len(chain) - len(part) + 1)
+    )
+
+
+def _may_join(one: Failure, other: Failure) -> bool:
+    return None in {one.severity, other.severity} or one.severity is other.severity
+
+
+@lru_cache(maxsize=4096)
+def _heads_of(message: str) -> tuple[str, ...]:
+    return tuple(normalise(line) for line in message.split("\n") if _HEAD.match(line))
+
+
+def _heads(failure: Failure) -> tuple[str, ...]:
+    """The first line of each exception of a chain."""
+    return _heads_of(failure.message or "")
+
+
+def _is_family(one: Failure, other: Failure) -> bool:
+    """Of one family of functions; of a test that is named without its file the name alone counts."""
+    first, second = (family(function(f.nodeid)) for f in (one, other))
+    if "::" in first and "::" in second:
+        return first == second
+    first, second = first.replace(".", "::"), second.replace(".", "::")
+    return f"::{first}".endswith(f"::{second}") or f"::{second}".endswith(f"::{first}")
+
+
+def _start(failure: Failure) -> str:
+    return "" if _is_silent(failure) else normalise((failure.message or "").removesuffix("...").rstrip())
+
+
+def _home(failure: Failure, others: list[tuple[str, Failure]]) -> str | None:
+    start = _start(failure)
+    alike = [(key, f) for key, f in others if not start or _says(f, start, is_whole=not is_cut(failure))]
+    own = {key for key, f in alike if _is_family(f, failure)}
     if own:
         return own.pop() if len(own) == 1 else None
     if len(start.partition(": ")[2]) < _LONG:
         return None
-    others = {key for key, _ in alike}
-    return others.pop() if len(others) == 1 else None
+    elsewhere = {key for key, _ in alike}
+    return elsewhere.pop() if len(elsewhere) == 1 else None
+
+
+def _says(failure: Failure, start: str, *, is_whole: bool) -> bool:
+    """A line of its message, one of each exception of a chain, is this text or begins with it."""
+    lines = (normalise(line) for line in (failure.message or "").split("\n"))
+    return any(line == start if is_whole else line.startswith(start) for line in lines)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from debug_spyre.triage.block import Frame
 
-FATAL = "Fatal Python error: "
+FATAL = ("Fatal Python error: ", "Windows fatal exception: ")
 TIMEOUT_MARK = re.compile(r"\++ Timeout \++$")
 _FAULT_TIMEOUT = re.compile(r"Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$")
 _THREAD = re.compile(r"(Current thread|Thread) (?:0x)?[0-9a-f]+(?: \[[^\]]*\])? \(most recent call first\):")
@@ -17,7 +17,7 @@ _STACK_FRAME = re.compile(r'\s*File "(.{1,400}?)", line (\d{1,9}), in (.+)$')
 _SIGNAL = re.compile(r"Signal Received: (\d+) \(([^)]+)\)")
 LONGEST_LINE = 2000
 _FATAL_TEXT = re.compile(
-    r"(?:^|\s)(Segmentation fault|Aborted|Bus error|Illegal instruction|Floating[- ]point exception|Trace/breakpoint trap)$"
+    r"(?:^|\s)(Segmentation fault|access violation|Aborted|Bus error|Illegal instruction|Floating[- ]point exception|Trace/breakpoint trap)$"
 )
 _BETWEEN = re.compile(
     r"(?:\[gw\d+\] \[ *\d+%\] \w+ )?[^\s\"]+\.py::.*?\s*(\s(?:File \".*|Segmentation fault|Aborted|Bus error)|)$"
@@ -32,12 +32,13 @@ _CANCEL = re.compile(
 )
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?[ _-]?(?:code|status)?|return(?:ed)?(?: ?code| status)?|status|\(code|\brc|\*\*\* \[[^\]]{1,200}\] Error)"
-    r"(?: was| of|:|=| is)* ?(-?\d{1,3})\b",
+    r"(?: was| of|:|=| is)* {0,20}(0x[0-9a-fA-F]{8}|-?\d{1,10})\b",
     re.IGNORECASE,
 )
 _TOLD = re.compile(
     r"(?:died with|received|exit signal|killed by|terminated by|dumped core|\bby) .{0,30}?\b(SIG(?:SEGV|ABRT|BUS|ILL|FPE|KILL))\b"
 )
+_OUT_OF_MEMORY = re.compile(r"OOM[ -]?[Kk]ill|Out of memory: Killed process|oom[_-]kill|Memory cgroup out of memory")
 _TOLD_NAMES = {
     "SIGSEGV": "Segmentation fault",
     "SIGABRT": "Aborted",
@@ -54,10 +55,24 @@ _NUMBERS = {
     "Bus error": 7,
     "Illegal instruction": 4,
     "Floating point exception": 8,
+    "Floating-point exception": 8,
+    "access violation": 11,
+    "stack overflow": 11,
+}
+_WINDOWS = {  # NTSTATUS as the status of a process, and the signal that means the same
+    0xC0000005: (11, "Windows fatal exception: access violation"),
+    0xC00000FD: (11, "Windows fatal exception: stack overflow"),
+    0xC0000374: (6, "Windows fatal exception: heap corruption"),
+    0xC0000409: (6, "Windows fatal exception: stack buffer overrun or abort"),
+    0xC0000420: (6, "Windows fatal exception: assertion failure"),
+    0xC000001D: (4, "Windows fatal exception: illegal instruction"),
+    0xC0000094: (8, "Windows fatal exception: integer divide by zero"),
+    0xC000013A: (15, "ended by ctrl-C"),
+    0x80000003: (6, "Windows fatal exception: breakpoint"),
 }
 _ENTRANCE = re.compile(
-    r"Fatal Python|\+ Timeout \+|Timeout \(|most recent call first|Stack of|Signal Received|Segmentation fault|Aborted|Killed|Bus error|Illegal instr"
-    r"|Floating point exc|Terminated|##\[error\]|stall-watcher|No new output|sending signal|SIGNAL EXIT|shutdown signal|TIME LIMIT|timed out after|(?i:exit[ _-]?(?:code|status)|exited|return ?code|\*\*\* \[)"
+    r"Fatal Python|Windows fatal|(?i:oom[ _-]?kill|out of memory)|\+ Timeout \+|Timeout \(|most recent call first|Stack of|Signal Received|Segmentation fault|Aborted|Killed|Bus error|Illegal instr"
+    r"|Floating point exc|Terminated|##\[error\]|stall-watcher|No new output|sending signal|SIGNAL EXIT|shutdown signal|TIME LIMIT|timed out after|(?i:exit[ _-]?(?:code|status)|exited|return ?code|\*\*\* \[|code[ =:]+(?:-10737|32212|0xc0))"
     r"|dumped core|core dumped|SIG[A-Z]{3,4}\b|terminate called|what\(\):|operation was canceled|BACKTRACE|malloc|corrupt|double free|libsenlib|RAS::|CRITICAL"
 )
 _ABORT_TEXT = re.compile(r"what\(\): +(.*)|(malloc\(\)[^\n]*|free\(\): [^\n]*|double free[^\n]*|corrupted [^\n]*)")
@@ -72,6 +87,14 @@ class Dump:
     number: int
     threads: list[tuple[str, list[Frame]]] = field(default_factory=list)
     nodeid: str | None = None
+    mark: str = FATAL[0]  # what stands before its text
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that it names, or what means the same on Windows."""
+        code = re.fullmatch(r"code (0x[0-9a-fA-F]+)", self.text)
+        windows = _WINDOWS.get(int(code[1], 16)) if code else None
+        return windows[0] if windows else _NUMBERS.get(self.text)
 
     def frames(self) -> list[Frame]:
         """The frames of the thread that counts, innermost last."""
@@ -101,9 +124,10 @@ class Ending:
         if not _ENTRANCE.search(line, 0, 2000):
             return False
         text = line[:2000]
-        place = text.find(FATAL)
-        if place >= 0:
-            self.dumps.append(Dump("fatal", text[place + len(FATAL) :].strip(), number, nodeid=running))
+        fatal = next((mark for mark in FATAL if mark in text), None)
+        if fatal is not None:
+            said = text[text.find(fatal) + len(fatal) :].strip()
+            self.dumps.append(Dump("fatal", said, number, nodeid=running, mark=fatal))
             self._in_dump = True
             return True
         if TIMEOUT_MARK.search(text) or _FAULT_TIMEOUT.search(text):
@@ -166,6 +190,8 @@ class Ending:
             self.cancelled = self.cancelled or (number, text.strip()[:200])
         elif match := _TOLD.search(text):
             self._signal(number, _NUMBERS[_TOLD_NAMES[match[1]]], _TOLD_NAMES[match[1]])
+        if _OUT_OF_MEMORY.search(text):
+            self._signal(number, 9, "Killed (out of memory)")
         if "terminate called" in text:
             self._signal(number, 6, "Aborted")
         if match := _ABORT_TEXT.search(text):
@@ -175,7 +201,7 @@ class Ending:
         if _CANCEL.search(text):
             self.cancelled = self.cancelled or (number, text.strip()[:200])
         if match := _EXIT.search(text):
-            self._exit(int(match[1]))
+            self._exit(number, int(match[1], 16 if match[1][:2].lower() == "0x" else 10))
         if len(self.texts) < 40:
             self.texts.append(text)
 
@@ -184,7 +210,12 @@ class Ending:
             self.signal_text = (number, text)
             self.signal = signal or self.signal
 
-    def _exit(self, code: int) -> None:
+    def _exit(self, number: int, code: int) -> None:
+        windows = _WINDOWS.get(code & 0xFFFFFFFF) if abs(code) > 255 else None
+        if windows is not None:
+            self._signal(number, *windows)
+        elif abs(code) > 255:
+            return
         self.exit = code if self.exit is None else self.exit
         signal = code - 128 if 128 < code < 160 else -code if -32 < code < 0 else None
         self.signal = self.signal or signal

@@ -38,13 +38,13 @@ def _dump_block(dump: Dump, nodeid: str | None) -> Block:
     block.frames.extend(frames)
     block.location_class = dump.text if dump.kind == "fatal" else None
     if dump.kind == "fatal":
-        block.plain.append(f"Fatal Python error: {dump.text}")
+        block.plain.append(f"{dump.mark}{dump.text}")
     block.phase = _phase(dump.frames())
     return block
 
 
 def _own(frames: list[Frame]) -> list[Frame]:
-    return [f for f in frames if not f.file.startswith("<frozen")] or frames
+    return [f for f in frames if not f.path.startswith("<frozen")] or frames
 
 
 def _phase(frames: list[Frame]) -> str:
@@ -139,17 +139,6 @@ def _all_done(session: Session) -> bool:
 
 
 def dump_signal(sessions: list[Session]) -> int | None:
-    """The signal that a fatal dump names."""
-    texts = {
-        "Segmentation fault": 11,
-        "Aborted": 6,
-        "Bus error": 7,
-        "Illegal instruction": 4,
-        "Floating-point exception": 8,
-        "Floating point exception": 8,
-    }
-    for session in reversed(sessions):
-        for dump in reversed(session.ending.dumps):
-            if dump.kind == "fatal":
-                return texts.get(dump.text)
-    return None
+    """The signal that the last fatal dump names."""
+    fatal = (d for session in reversed(sessions) for d in reversed(session.ending.dumps) if d.kind == "fatal")
+    return next((d.signal for d in fatal), None)

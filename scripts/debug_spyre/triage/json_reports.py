@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,3 +83,21 @@ def _text(longrepr: Any) -> str:
                 lines += ["", f"{place['path']}:{place.get('lineno')}: {place.get('message') or ''}".rstrip(), ""]
         lines += [str(said)] if said else []
     return "\n".join(lines)
+
+
+_LISTS = ("events", "logEvents", "entries", "logs", "items", "hits", "results", "records", "data", "messages", "lines")
+
+
+def log_entries(text: bytes) -> list[Any] | None:
+    """The entries of one JSON document that is a list of log entries, or holds one; None where it is none."""
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return None
+    for key in _LISTS if isinstance(data, dict) and "schema" not in data else ():
+        if isinstance(data.get(key), list):
+            data = data[key]
+            break
+    if not isinstance(data, list) or len(data) < 2 or not all(isinstance(e, (dict, str)) for e in data):
+        return None
+    return [f"{e.rstrip(chr(10))}\n" if isinstance(e, str) else e for e in data]

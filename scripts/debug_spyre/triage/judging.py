@@ -113,10 +113,10 @@ def _with_critical(why: str | None, block: Block) -> str | None:
 def backend_frame(frames: Sequence[Frame]) -> str | None:
     """The last frame in torch_spyre or the plugin; the body of a fallback's warning says less than its caller."""
     inside = [
-        f for f in frames if _BACKEND.search(f.file) and not _TEST_PATH.search(f.file.rsplit("torch_spyre/", 1)[-1])
+        f for f in frames if _BACKEND.search(f.path) and not _TEST_PATH.search(f.path.rsplit("torch_spyre/", 1)[-1])
     ]
-    inside = [f for f in inside if not _is_test(f.file)]
-    outside_fallbacks = [f for f in inside if not f.file.endswith("ops/fallbacks.py")]
+    inside = [f for f in inside if not _is_test(f.path)]
+    outside_fallbacks = [f for f in inside if not f.path.endswith("ops/fallbacks.py")]
     chosen = (outside_fallbacks or inside)[-1:] if inside else []
     return str(chosen[0]) if chosen else None
 
@@ -137,7 +137,7 @@ def _kind(block: Block, text: str, error_class: str | None, found: numbers.Misma
     if error_class and name not in _IMPORTS and not (name == "RuntimeError" and RAS_JSON.search(text)):
         if _COMPILE_CLASS.search(error_class):
             return Kind.COMPILE
-        last = block.frames[-1].file if block.frames else ""
+        last = block.frames[-1].path if block.frames else ""
         if block.phase in {"call", "setup"} and _raised_by_compiler(block.frames, last, name):
             return Kind.COMPILE
     if name == "AssertionError" and not found.is_empty:
@@ -152,11 +152,11 @@ def _kind(block: Block, text: str, error_class: str | None, found: numbers.Misma
 
 
 def _raised_by_compiler(frames: Sequence[Frame], last: str, name: str) -> bool:
-    if name in _OF_PYTHON and not any(_TORCH_COMPILER.search(f.file) for f in frames):
+    if name in _OF_PYTHON and not any(_TORCH_COMPILER.search(f.path) for f in frames):
         return False  # a test that calls a part of the compiler by hand
     if _COMPILE_FRAME.search(last):
         return not name.endswith("Warning")
-    compiling = any(_COMPILE_FRAME.search(f.file) and "eval_frame" not in f.file for f in frames[-12:])
+    compiling = any(_COMPILE_FRAME.search(f.path) and "eval_frame" not in f.path for f in frames[-12:])
     return name == "CalledProcessError" and (compiling or "async_compile" in last)
 
 
@@ -181,7 +181,7 @@ def classify(
         error = f"{root}\n{error}"
     places = {"error": error, "captured": beside, "any": f"{error}\n{beside}", "class": inner or error_class or ""}
     places["frame"] = "\n".join(str(f) for f in block.frames[-6:])
-    places["outside"] = error if block.frames and not _is_test(block.frames[-1].file) else ""
+    places["outside"] = error if block.frames and not _is_test(block.frames[-1].path) else ""
     places["mock"] = block.mocked or ""
     places["source"] = "\n".join([error, *block.context])
     found = _first(places, kind, rules)
@@ -208,7 +208,7 @@ def _first(places: Mapping[str, str], kind: Kind, rules: Sequence[Rule]) -> Verd
 def _frame_stage(block: Block, kind: Kind) -> Stage | None:
     for frame in reversed(block.frames):
         for part, stage in FRAME_STAGES:
-            if part in frame.file and ("torch_spyre" in frame.file or part.startswith("torch/")):
+            if part in frame.path and ("torch_spyre" in frame.path or part.startswith("torch/")):
                 return stage
     if block.phase in {"setup", "teardown", "session"}:
         return Stage.ENVIRONMENT
@@ -219,7 +219,7 @@ def _frame_stage(block: Block, kind: Kind) -> Stage | None:
     if kind in {Kind.CRASH, Kind.TIMEOUT}:
         return Stage.RUNTIME
     name = (block.error_class or "").rsplit(".", 1)[-1]
-    if name in _OF_THE_TEST and block.frames and _is_test(block.frames[-1].file):
+    if name in _OF_THE_TEST and block.frames and _is_test(block.frames[-1].path):
         return Stage.TEST_BUG
     if name in _OF_THE_DEVICE or _NO_COMPARE.search(block.text[:2000]):
         return Stage.RUNTIME

@@ -58,7 +58,7 @@ def without_stamp(line: str) -> str:
         line = _without_stamp(line[match.end() :])
     elif first in _MONTHS and (match := _TS_STAMP.match(line)):
         line = line[match.end() :]
-    return line.rstrip("\r\n")
+    return line.rstrip()
 
 
 def without_engine(line: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
+from debug_spyre.triage.nodeids import domain
 from debug_spyre.vocabulary.evidence import Counts, Evidence, Failure, Fallback, Outcome, SessionCounts, TestRecord
 
 
@@ -40,6 +41,36 @@ def merge(found: Sequence[Evidence]) -> Evidence:
         seen=reduce(Counts.plus, seen) if seen and not counted else None,
         sessions=tuple(s for e in found for s in (e.sessions or _as_session(e))),
     )
+
+
+def without_copies(found: Sequence[tuple[Evidence, bool]]) -> list[Evidence]:
+    """Without the reports (JUnit, JSON) that a log of the same run lies beside: each run counts once.
+
+    Each evidence comes with whether it is such a report.
+    """
+    texts = [evidence for evidence, is_report in found if not is_report]
+    kept: list[Evidence] = []
+    for evidence, is_report in found:
+        twin = next((t for t in texts if _is_same_run(evidence, t)), None) if is_report else None
+        if twin is None:
+            kept.append(evidence)
+        else:
+            note = f"{evidence.sources[0]} tells the same run as {twin.sources[0]}: counted once"
+            place = kept.index(twin) if twin in kept else -1
+            if place >= 0:
+                kept[place] = replace(twin, warnings=(*twin.warnings, note))
+    return kept
+
+
+def _is_same_run(report: Evidence, text: Evidence) -> bool:
+    """The same tests failed, and as many passed and failed."""
+    if report.counts is None or not any(
+        c is not None and (c.failed, c.passed, c.skipped) == (report.counts.failed, report.counts.passed, report.counts.skipped)
+        for c in (text.counts, *(s.counts for s in text.sessions))
+    ):
+        return False
+    own, other = ({domain(f.nodeid) for f in e.failures if f.nodeid} for e in (report, text))
+    return own == other if not text.sessions else own <= other
 
 
 def _as_session(evidence: Evidence) -> tuple[SessionCounts, ...]:

@@ -10,6 +10,13 @@ LAYOUT, LOWER, GEN = Stage.LAYOUT, Stage.LOWERING, Stage.CODEGEN
 
 RUNTIME_RULES = (
     make_rule(
+        "host-memory",
+        ENV,
+        "the host or its container ran out of memory and the kernel killed the process; the card is not the cause",
+        "Killed (out of memory)",
+        kinds=(Kind.CRASH,),
+    ),
+    make_rule(
         "dma-map",
         RUN,
         "no more memory could be mapped for the card: too many live tensors",

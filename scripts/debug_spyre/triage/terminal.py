@@ -13,6 +13,7 @@ from debug_spyre.triage.failure_texts import FailureTexts
 from debug_spyre.triage.fallback_warnings import Warned
 from debug_spyre.triage.loose_lines import BAD_WORDS, loose_summary, summary_line
 from debug_spyre.triage.nodeids import candidates, domain, split_nodeid
+from debug_spyre.triage.plugin_forms import as_pytest, begins_results, one_result
 from debug_spyre.triage.progress_lines import Progress
 from debug_spyre.triage.sections import ERRORS, FAILURES, OTHER, START, SUMMARY, WARNINGS, counts, heading
 from debug_spyre.triage.session_text import Session, SummaryLine
@@ -42,6 +43,7 @@ class Terminal:
         self._section = START
         self._nested = False
         self._conftest = False
+        self._adding = False  # counts follow, one a line
         self._held: list[tuple[int, str, str]] = []  # FAILED lines in captured output: a summary, or another run's
 
     @property
@@ -56,6 +58,12 @@ class Terminal:
         """Take in the next line."""
         self.last_number = number
         first = line[:1]
+        if first == "T" or not line.isascii():
+            line = as_pytest(line)
+            first = line[:1]
+        if self._adding or (first in {"R", "\u256d"} and begins_results(line)):
+            if self._add_result(number, line):
+                return
         if first == "=" or (first.isdigit() and line.endswith(("s", ")"))) or first == "n":
             if self._mark(number, line):
                 return
@@ -134,6 +142,18 @@ class Terminal:
         session.counts_lines.append(line)
         session.ended, session.begun = session.ended + 1, True
         self._section = _BETWEEN if session.ended >= session.begun_at_once else START
+
+    def _add_result(self, number: int, line: str) -> bool:
+        if not self._adding:
+            self._mark(number, "no tests ran in 0s")
+            self._adding = True
+            return True
+        found = one_result(line)
+        if found is None or self.session.counts is None:
+            self._adding = False
+            return False
+        self.session.counts = self.session.counts.plus(found)
+        return True
 
     def _loose(self, number: int, line: str) -> bool:
         """A failure's heading or a summary line, whatever section it stands in."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from debug_spyre.triage.carriers import carrier_of
+from debug_spyre.triage.carriers import Carrier, carrier_of
 from debug_spyre.triage.lines import LONGEST, clean, without_escapes, without_stamp
+from debug_spyre.triage.wrapped import Unwrapper
 from debug_spyre.vocabulary.errors import BadInputError
 
 PIECE = 1 << 20
@@ -17,12 +18,30 @@ _PLACES = 6
 def numbered_lines(path: Path) -> Iterator[tuple[int, str, str, bool]]:
     """(number, the process that speaks, the line itself, whether its end is there).
 
-    A carriage return inside parts a line but not its number.
+    A carriage return inside parts a line but not its number; of a line that a terminal broke the first piece gives it.
 
     Raises:
         BadInputError: the file can't be read.
     """
     carrier = carrier_of(sample_of(path))
+    lines = _carried(path, carrier)
+    return _unwrapped(lines, carrier.width) if carrier.width else lines
+
+
+def _unwrapped(lines: Iterator[tuple[int, str, str, bool]], width: int) -> Iterator[tuple[int, str, str, bool]]:
+    unwrappers: dict[str, Unwrapper] = {}
+    is_whole = True
+    for number, stream, line, is_whole in lines:
+        if stream not in unwrappers:
+            unwrappers[stream] = Unwrapper(width)
+        if done := unwrappers[stream].feed(number, line):
+            yield done[0], stream, done[1], True
+    for stream, unwrapper in unwrappers.items():
+        if done := unwrapper.end():
+            yield done[0], stream, done[1], is_whole
+
+
+def _carried(path: Path, carrier: Carrier) -> Iterator[tuple[int, str, str, bool]]:
     waiting: dict[str, str] = {}
     for number, (raw, whole) in enumerate(raw_lines(path), start=1):
         text, ends = carrier.unpacked(raw.decode("utf-8", "surrogateescape"))

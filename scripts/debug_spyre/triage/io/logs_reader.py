@@ -20,7 +20,7 @@ from debug_spyre.triage.io.junit_file import read_junit
 from debug_spyre.triage.io.sources import Source, opened
 from debug_spyre.triage.json_reports import from_json_report, from_reportlog, is_json_report, is_reportlog
 from debug_spyre.triage.looks import looks_like
-from debug_spyre.triage.merging import merge
+from debug_spyre.triage.merging import merge, without_copies
 from debug_spyre.triage.prefixes import MOST_STREAMS
 from debug_spyre.triage.results import Results
 from debug_spyre.triage.rule import Rule
@@ -39,16 +39,16 @@ def read_logs(paths: Sequence[Path], *, checkout: Path | None, rules: Sequence[R
         BadInputError: a file can't be read, or it is of no known form.
     """
     with opened(paths) as sources:
-        found = [(source, _read_one(source, rules)) for source in sources]
-        told = [(source, evidence) for source, evidence in found if holds_outcome(evidence)]
+        found = [(source, *_read_one(source, rules)) for source in sources]
+        told = [(evidence, form != "text") for _, form, evidence in found if holds_outcome(evidence)]
         if not told:
-            raise _no_outcome([source for source, _ in found])
+            raise _no_outcome(sources)
         silent = tuple(
             f"{source.name} holds no test outcome: it looks like {_looks(source)}"
-            for source, evidence in found
+            for source, _, evidence in found
             if not holds_outcome(evidence) and not source.is_part
         )
-    whole = merge([evidence for _, evidence in told])
+    whole = merge(without_copies(told))
     return _accept(replace(whole, warnings=(*whole.warnings, *silent)), checkout)
 
 
@@ -128,21 +128,24 @@ def _accept(evidence: Evidence, checkout: Path | None) -> Evidence:
     return mark_accepted(evidence, checkout)
 
 
-def _read_one(source: Source, rules: Sequence[Rule]) -> Evidence:
+def _read_one(source: Source, rules: Sequence[Rule]) -> tuple[str, Evidence]:
+    """(its form, what it shows)."""
     with source.path.open("rb") as stream:
         head = stream.read(4096)
     form = "json-report" if _is_json_report(source.path, head) else _form(head)
     if form == "xml":
-        return read_junit(source.path, source.name, rules)
+        return form, read_junit(source.path, source.name, rules)
     if form == "report":
-        return _read_report(source)
+        return form, _read_report(source)
     if form == "reportlog":
-        return _read_reports(source, rules, (x for data in _objects(source.path) for x in from_reportlog(data)))
+        objects = (x for data in _objects(source.path) for x in from_reportlog(data))
+        return form, _read_reports(source, rules, objects)
     if form == "json-report":
-        return _read_reports(source, rules, from_json_report(json.loads(source.path.read_text(encoding="utf-8"))))
+        whole = json.loads(source.path.read_text(encoding="utf-8"))
+        return form, _read_reports(source, rules, from_json_report(whole))
     if form == "results":
-        return _read_results(source.path, rules, source.name).evidence()
-    return _read_text(source.path, rules, source.name)
+        return form, _read_results(source.path, rules, source.name).evidence()
+    return form, _read_text(source.path, rules, source.name)
 
 
 def _form(head: bytes) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import json
 import lzma
+import quopri
 import re
 import stat
 import sys
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from debug_spyre.triage.json_reports import log_entries
 from debug_spyre.vocabulary.errors import BadInputError
 
 PIECE = 1 << 20
@@ -48,6 +51,9 @@ _LOG_SUFFIXES = frozenset(
         ],
     }
 )
+_DOCUMENT = 1 << 26  # bytes of one JSON document that is read as a whole
+_BLANKS = b"\xef\xbb\xbf \t\r\n"
+_QUOTED_PRINTABLE = re.compile(rb"(?i)content-transfer-encoding: *quoted-printable|(?:=3D){20,}[^\n]{0,60}=\r?\n")
 _TAR_MAGIC = slice(257, 262)
 _JOB_LOG = re.compile(r"-?\d+_(.+)\.txt$")  # the whole job in the archive of a GitHub run; its steps lie in a folder
 
@@ -118,7 +124,11 @@ class _Unpacker:
         except _BROKEN as error:
             raise BadInputError(f"cannot unpack {name}: {error}", next="check the file and repeat") from error
         if encoding := _utf16(head):
-            return [Source(name, self._transcoded(path, encoding), is_part)]
+            path = self._transcoded(path, encoding)
+        elif _QUOTED_PRINTABLE.search(head):
+            path = self._from_mail(path)
+        elif head.lstrip(_BLANKS)[:1] in {b"[", b"{"} and path.stat().st_size <= _DOCUMENT:
+            path = self._from_document(path) or path
         return [Source(name, path, is_part)]
 
     def _of_zip(self, path: Path, name: str, depth: int) -> list[Source]:
@@ -142,8 +152,7 @@ class _Unpacker:
         return found
 
     def _copy(self, stream: IO[bytes], name: str) -> Path:
-        self.copies += 1
-        target, size = self.folder / str(self.copies), 0
+        target, size = self._new(), 0
         with target.open("wb") as out:
             while piece := stream.read(PIECE):
                 size += len(piece)
@@ -155,9 +164,28 @@ class _Unpacker:
                 out.write(piece)
         return target
 
-    def _transcoded(self, path: Path, encoding: str) -> Path:
+    def _new(self) -> Path:
         self.copies += 1
-        target = self.folder / str(self.copies)
+        return self.folder / str(self.copies)
+
+    def _from_mail(self, path: Path) -> Path:
+        target = self._new()
+        with path.open("rb") as stream, target.open("wb") as out:
+            quopri.decode(stream, out)
+        return target
+
+    def _from_document(self, path: Path) -> Path | None:
+        """One JSON document that lists log entries, as lines of JSON."""
+        entries = log_entries(path.read_bytes())
+        if entries is None:
+            return None
+        target = self._new()
+        with target.open("w", encoding="utf-8", errors="surrogateescape") as out:
+            out.writelines(entry if isinstance(entry, str) else json.dumps(entry) + "\n" for entry in entries)
+        return target
+
+    def _transcoded(self, path: Path, encoding: str) -> Path:
+        target = self._new()
         decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
         with path.open("rb") as stream, target.open("w", encoding="utf-8", newline="") as out:
             while piece := stream.read(PIECE):
