@@ -140,11 +140,8 @@ def _from_summary(line: SummaryLine, block: Block | None, *, source: str, rules:
     phase = "call" if line.word != "ERROR" else ("setup" if "::" in (line.nodeid or "") else "collect")
     if block is None:
         block = Block(title=line.text, number=line.number)
-        nodeid = line.nodeid or ""
-        message = line.text[len(nodeid) :].removeprefix(" - ") if line.text.startswith(nodeid) else ""
-        cut = message.endswith("...")
-        if message and not (cut and ":" not in message):
-            block.feed(f"E   {message}")
+        if line.message:
+            block.feed(f"E   {line.message}")
         for text in line.more:
             block.feed(f"E   {text}")
     block.phase, block.nodeid = phase, line.nodeid

@@ -92,6 +92,8 @@ def _from_summary(waiting: dict[tuple[bool, str], deque[SummaryLine]], block: Bl
     for name in dict.fromkeys((block.title, without_subtest(block.title))):
         line = _take(waiting, block.phase == "call", name)
         if line is not None:
+            if not block.errors and (message := line.message):
+                block.feed(f"E   {message}")  # its own text was cut off before the error
             return line.nodeid
     return None
 

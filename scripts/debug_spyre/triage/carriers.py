@@ -56,7 +56,7 @@ class Carrier:
     def stripped(self, line: str) -> tuple[str, str]:
         """(the process that speaks, the line itself)."""
         stream, line = split_all(line, self.rounds) if self.rounds else ("", line)
-        return stream, (_unquoted(line) if self.quoted and line.endswith('"') else line)
+        return stream, (_unquoted(line.rstrip("\r")) if self.quoted else line)
 
 
 def carrier_of(sample: Sequence[str]) -> Carrier:

@@ -27,12 +27,13 @@ def is_brief(failure: Failure) -> bool:
     """At most one line of its message is there, and no frame."""
     if failure.kind in {Kind.CRASH, Kind.TIMEOUT} or failure.nodeid is None:
         return False
-    return _is_silent(failure) or (failure.innermost_frame is None and "\n" not in (failure.message or ""))
+    message = failure.message or ""
+    return _is_silent(failure) or ("\n" not in message and (failure.innermost_frame is None or message.endswith("...")))
 
 
 def _is_silent(failure: Failure) -> bool:
     """Its text was cut off before the error."""
-    return failure.error_class is None and failure.kind is Kind.EXCEPTION
+    return failure.kind is Kind.EXCEPTION and failure.rule is None and (failure.error_class is None or not failure.message)
 
 
 def join_cut(found: Mapping[str, list[Failure]]) -> dict[str, list[Failure]]:
@@ -40,13 +41,14 @@ def join_cut(found: Mapping[str, list[Failure]]) -> dict[str, list[Failure]]:
     whole = [(key, f) for key, members in found.items() for f in members if not is_brief(f)]
     joined: dict[str, list[Failure]] = {key: [] for key in found}
     waiting = []
+    torn = _torn(found)
     for key, members in found.items():
         is_known = any(not is_brief(f) for f in members)
         for failure in members:
             if is_brief(failure):
                 home = key if is_known else _home(failure, whole)
             else:
-                home = _of_chain(failure, key, whole)
+                home = _of_chain(failure, key, whole, is_torn=failure in torn)
             if home is None:
                 waiting.append((key, failure))
             else:
@@ -59,7 +61,16 @@ def join_cut(found: Mapping[str, list[Failure]]) -> dict[str, list[Failure]]:
     return {key: members for key, members in joined.items() if members}
 
 
-def _of_chain(failure: Failure, key: str, whole: list[tuple[str, Failure]]) -> str:
+def _torn(found: Mapping[str, list[Failure]]) -> list[Failure]:
+    """The last text of each source: its end may be missing."""
+    last: dict[str | None, Failure] = {}
+    for failure in (f for members in found.values() for f in members):
+        if failure.source not in last or (failure.line or 0) > (last[failure.source].line or 0):
+            last[failure.source] = failure
+    return list(last.values())
+
+
+def _of_chain(failure: Failure, key: str, whole: list[tuple[str, Failure]], *, is_torn: bool) -> str:
     """A failure that shows some exceptions of a chain belongs to the one cluster that shows more of it."""
     own = _heads(failure)
     if not own or failure.kind not in _RAISED:
@@ -67,15 +78,23 @@ def _of_chain(failure: Failure, key: str, whole: list[tuple[str, Failure]]) -> s
     more = {
         k
         for k, f in whole
-        if k != key and f.kind in _RAISED and _is_family(f, failure) and _is_longer(_heads(f), own) and _may_join(f, failure)
+        if k != key
+        and f.kind in _RAISED
+        and _is_family(f, failure)
+        and _is_part(own, _heads(f), is_torn=is_torn)
+        and _may_join(f, failure)
     }
     return more.pop() if len(more) == 1 else key
 
 
-def _is_longer(chain: Sequence[str], part: Sequence[str]) -> bool:
-    return len(chain) > len(part) and any(
-        list(chain[at : at + len(part)]) == list(part) for at in range(len(chain) - len(part) + 1)
-    )
+def _is_part(part: Sequence[str], chain: Sequence[str], *, is_torn: bool) -> bool:
+    """The chain goes on where the part ends, or begins before it; of a torn part the last line may lack its end."""
+    size = len(part)
+    for at in range(len(chain) - size + 1):
+        *before, last = chain[at : at + size]
+        if before == list(part[:-1]) and (last == part[-1] if not is_torn else last.startswith(part[-1])):
+            return len(chain) > size or last != part[-1]
+    return False
 
 
 def _may_join(one: Failure, other: Failure) -> bool:

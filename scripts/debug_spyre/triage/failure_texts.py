@@ -10,6 +10,7 @@ from debug_spyre.triage.sections import failure_title, is_name, phase_and_name
 from debug_spyre.triage.session_text import Session
 
 _LINE_STYLE = re.compile(r"(\S[^\n]{0,400}?):(\d+): (?=\S)(.*)$")
+_ENTERED = re.compile(r"\.py:\d{1,9}: in (test\w*)$")
 _LIKE_A_TEST = re.compile(r"ERROR (?:at |collecting )|(?i:test)|\.py$")
 
 
@@ -53,8 +54,18 @@ class FailureTexts:
         after_blank, self._last_blank = self._last_blank, not line
         if self.block is None or (self.block.title == "" and not self.block.is_headless):
             self._one_liner(number, line, session)
-        elif not (after_blank and self.block.in_captured and line[:1] != "E" and self.headless(number, line, session)):
+        elif not (self._is_another(line, after_blank=after_blank) and self.headless(number, line, session)):
             self.block.feed(line)
+
+    def _is_another(self, line: str, *, after_blank: bool) -> bool:
+        """The line may begin the text of another failure, whose heading was cut off."""
+        block = self.block
+        if block is None or line[:1] == "E":
+            return False
+        if block.in_captured:
+            return after_blank
+        entered = _ENTERED.search(line[:500]) if block.in_errors and not block.native else None
+        return entered is not None and entered[1] not in block.title
 
     def _one_liner(self, number: int, line: str, session: Session) -> None:
         """--tb=line: error lines and then the place with its first line; before pytest 9 the place with the message."""

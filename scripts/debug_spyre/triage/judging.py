@@ -55,7 +55,8 @@ class Verdict:
 
 def judge(block: Block, *, source: str | None, kind: Kind | None = None, rules: Sequence[Rule] = RULES) -> Failure:
     """The Failure that the text of `block` shows."""
-    text = block.text or "\n".join(block.plain).strip()
+    was_cut = kind is None and block.frames and not block.errors  # what else stands in it tells no cause
+    text = block.text or ("" if was_cut else "\n".join(block.plain).strip())
     error_class = block.error_class
     inner_class, inner_text = block.inner
     found = numbers.read_numbers(block.errors or block.plain)

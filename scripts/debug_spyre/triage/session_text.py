@@ -21,6 +21,13 @@ class SummaryLine:
     more: list[str] = field(default_factory=list)
     nodeid: str | None = None
 
+    @property
+    def message(self) -> str:
+        """What stands behind the test's name; nothing where only the beginning of a class's name is left."""
+        name = self.nodeid or ""
+        text = self.text[len(name) :].removeprefix(" - ") if self.text.startswith(name) else ""
+        return "" if text.endswith("...") and ":" not in text else text
+
 
 @dataclass(slots=True)
 class Session:
