@@ -9,7 +9,12 @@ from debug_spyre.triage.rules import RULES
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Kind, Stage
 
-BY_KIND = {"hang": Kind.TIMEOUT, "process-died": Kind.CRASH, "tracer-recursion": Kind.COMPILE}
+BY_KIND = {
+    "hang": Kind.TIMEOUT,
+    "host-memory": Kind.CRASH,
+    "process-died": Kind.CRASH,
+    "tracer-recursion": Kind.COMPILE,
+}
 
 
 def failure_of(text, *, captured=(), kind=None, rules=RULES, frames=("tests/test_a.py:3: in test_a",), mocked=None):

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from debug_spyre.triage.lines import without_escapes, without_stamp
@@ -37,7 +38,12 @@ class Carrier:
     markup: bool = False
     partial: bool = False  # CRI: P marks a piece of a line
     quoted: bool = False  # the text is a quoted value: CSV, logfmt
+    counted: bool = False  # a web page's line numbers, each on a line of its own
     width: int = 0  # of the terminal that broke the lines
+
+    def is_number(self, line: str) -> bool:
+        """The line is no part of the text, only its number."""
+        return self.counted and line.strip().isdigit()
 
     def unpacked(self, line: str) -> tuple[str, bool]:
         """(a line out of JSON, caret notation, markup; whether it ends here)."""
@@ -61,7 +67,8 @@ class Carrier:
 
 def carrier_of(sample: Sequence[str]) -> Carrier:
     """What a sample of lines shows."""
-    lines = [line for line in sample if line.strip()]
+    counted = _are_counted(sample)
+    lines = [line for line in sample if line.strip() and not (counted and line.strip().isdigit())]
     path, ends = _json_path(lines)
     caret = sum(bool(_CARET_COLOUR.search(line)) for line in lines) > len(lines) // 10
     first = Carrier(json_path=path, json_ends=ends, caret=caret)
@@ -76,7 +83,15 @@ def carrier_of(sample: Sequence[str]) -> Carrier:
     quoted = bool(rounds) and _are_quoted(shown)
     if quoted:
         shown = [_unquoted(line) for line in shown]
-    return Carrier(rounds, path, ends, caret, markup, partial, quoted, width_of([without_stamp(s) for s in shown]))
+    width = width_of([without_stamp(line) for line in shown])
+    return Carrier(rounds, path, ends, caret, markup, partial, quoted, counted, width)
+
+
+def _are_counted(lines: Sequence[str]) -> bool:
+    """Every second line is the number after the one before."""
+    found = [int(line) for line in lines if len(line) < 12 and line.strip().isdigit()]
+    steps = sum(b - a == 1 for a, b in pairwise(found))
+    return len(found) > 4 and len(found) > 0.4 * len(lines) and steps > _SHARE * len(found)
 
 
 def _are_quoted(lines: Sequence[str]) -> bool:

@@ -25,7 +25,7 @@ def is_cut(failure: Failure) -> bool:
 
 def is_brief(failure: Failure) -> bool:
     """At most one line of its message is there, and no frame."""
-    if failure.kind in {Kind.CRASH, Kind.TIMEOUT} or failure.nodeid is None:
+    if failure.kind in {Kind.CRASH, Kind.TIMEOUT} or failure.nodeid is None or failure.severity is not None:
         return False
     message = failure.message or ""
     return _is_silent(failure) or ("\n" not in message and (failure.innermost_frame is None or message.endswith("...")))
@@ -33,7 +33,9 @@ def is_brief(failure: Failure) -> bool:
 
 def _is_silent(failure: Failure) -> bool:
     """Its text was cut off before the error."""
-    return failure.kind is Kind.EXCEPTION and failure.rule is None and (failure.error_class is None or not failure.message)
+    return (
+        failure.kind is Kind.EXCEPTION and failure.rule is None and (failure.error_class is None or not failure.message)
+    )
 
 
 def join_cut(found: Mapping[str, list[Failure]]) -> dict[str, list[Failure]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from debug_spyre.triage.block import Frame
 
-FATAL = ("Fatal Python error: ", "Windows fatal exception: ")
+FATAL = ("Fatal Python error:", "Windows fatal exception:")
 TIMEOUT_MARK = re.compile(r"\++ Timeout \++$")
 _FAULT_TIMEOUT = re.compile(r"Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$")
 _THREAD = re.compile(r"(Current thread|Thread) (?:0x)?[0-9a-f]+(?: \[[^\]]*\])? \(most recent call first\):")
@@ -32,7 +32,7 @@ _CANCEL = re.compile(
 )
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?[ _-]?(?:code|status)?|return(?:ed)?(?: ?code| status)?|status|\(code|\brc|\*\*\* \[[^\]]{1,200}\] Error)"
-    r"(?: was| of|:|=| is)* {0,20}(0x[0-9a-fA-F]{8}|-?\d{1,10})\b",
+    r"(?: was| of|:|=| is)* {0,20}['\"]?(0x[0-9a-fA-F]{8}|-?\d{1,10})\b",
     re.IGNORECASE,
 )
 _TOLD = re.compile(

@@ -38,7 +38,7 @@ def _dump_block(dump: Dump, nodeid: str | None) -> Block:
     block.frames.extend(frames)
     block.location_class = dump.text if dump.kind == "fatal" else None
     if dump.kind == "fatal":
-        block.plain.append(f"{dump.mark}{dump.text}")
+        block.plain.append(f"{dump.mark} {dump.text}")
     block.phase = _phase(dump.frames())
     return block
 

@@ -65,7 +65,8 @@ def without_copies(found: Sequence[tuple[Evidence, bool]]) -> list[Evidence]:
 def _is_same_run(report: Evidence, text: Evidence) -> bool:
     """The same tests failed, and as many passed and failed."""
     if report.counts is None or not any(
-        c is not None and (c.failed, c.passed, c.skipped) == (report.counts.failed, report.counts.passed, report.counts.skipped)
+        c is not None
+        and (c.failed, c.passed, c.skipped) == (report.counts.failed, report.counts.passed, report.counts.skipped)
         for c in (text.counts, *(s.counts for s in text.sessions))
     ):
         return False

@@ -56,7 +56,7 @@ def signature(failure: Failure) -> str:
         parts += [failure.error_class or "", where, failure.rule or "", normalise(failure.key or failure.cause or "")]
     else:
         name = (failure.inner_class or failure.error_class or "").rsplit(".", 1)[-1]
-        if not failure.message and not failure.rule:
+        if not (failure.key or failure.cause or failure.message or failure.rule):
             parts.append(family(function(failure.nodeid)))  # nothing says that two of these are one cause
         parts += [
             name,

@@ -61,9 +61,8 @@ class Terminal:
         if first == "T" or not line.isascii():
             line = as_pytest(line)
             first = line[:1]
-        if self._adding or (first in {"R", "\u256d"} and begins_results(line)):
-            if self._add_result(number, line):
-                return
+        if (self._adding or (first in {"R", "\u256d"} and begins_results(line))) and self._add_result(number, line):
+            return
         if first == "=" or (first.isdigit() and line.endswith(("s", ")"))) or first == "n":
             if self._mark(number, line):
                 return

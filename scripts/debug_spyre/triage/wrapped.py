@@ -19,7 +19,9 @@ _PERCENT = re.compile(r"\s+\[ *\d+%\]$")
 _BEGINS = re.compile(
     r"E  |E$|\s{2}|[=_\-!>]{2,}|> |(?:FAILED|ERROR|PASSED|SKIPPED|XFAIL|XPASS|RERUN) |\S+\.py[: ]|\S+::|\[gw\d|$|Traceback"
 )
-_CERTAINLY_BEGINS = re.compile(r"E   |[=_\-]{3,} |(?:FAILED|ERROR|PASSED|SKIPPED) \S+(?:\.py|::)|\S+\.py:\d+: |\S+\.py::\S+ |$")
+_CERTAINLY_BEGINS = re.compile(
+    r"E   |[=_\-]{3,} |(?:FAILED|ERROR|PASSED|SKIPPED) \S+(?:\.py|::)|\S+\.py:\d+: |\S+\.py::\S+ |$"
+)
 _RULER = re.compile(r"([=_\-!])\1{2,} .*? \1+$")
 
 

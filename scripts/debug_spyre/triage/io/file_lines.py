@@ -30,21 +30,25 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str, str, bool]]:
 
 def _unwrapped(lines: Iterator[tuple[int, str, str, bool]], width: int) -> Iterator[tuple[int, str, str, bool]]:
     unwrappers: dict[str, Unwrapper] = {}
-    is_whole = True
-    for number, stream, line, is_whole in lines:
+    is_torn = False
+    for number, stream, line, whole in lines:
+        is_torn = not whole
         if stream not in unwrappers:
             unwrappers[stream] = Unwrapper(width)
         if done := unwrappers[stream].feed(number, line):
             yield done[0], stream, done[1], True
     for stream, unwrapper in unwrappers.items():
         if done := unwrapper.end():
-            yield done[0], stream, done[1], is_whole
+            yield done[0], stream, done[1], not is_torn
 
 
 def _carried(path: Path, carrier: Carrier) -> Iterator[tuple[int, str, str, bool]]:
     waiting: dict[str, str] = {}
     for number, (raw, whole) in enumerate(raw_lines(path), start=1):
-        text, ends = carrier.unpacked(raw.decode("utf-8", "surrogateescape"))
+        shown = raw.decode("utf-8", "surrogateescape")
+        if carrier.counted and carrier.is_number(shown):
+            continue
+        text, ends = carrier.unpacked(shown)
         stream, line = carrier.stripped(without_escapes(text))
         if not ends and whole:
             waiting[stream] = waiting.get(stream, "") + line
