@@ -420,3 +420,17 @@ def _conclude_added(ours):
     return lambda request: bash(
         f"{ours} hypothesis conclude {_number_of_added(request)} confirmed 'with a limit of 1024 the probe passes'"
     )
+
+
+BUDGET = {"calls": 25, "typed": 1_800, "read": 10_700, "prompts": 0}  # 25, 1,443, 8,554 and 0 measured with 0.2.0
+HANDS = ("Bash", "Edit", "Write")  # the tools by which an agent acts; what Read shows counts as read
+
+
+def figures(outcome):
+    """Characters that the agent typed and was shown, its calls, and how many of them the client asked about."""
+    return {
+        "calls": len(outcome.calls),
+        "typed": sum(len(str(v)) for _, tool, given in outcome.calls if tool in HANDS for k, v in given.items() if k != "description"),
+        "read": sum(len(text) for text in outcome.results.values()),
+        "prompts": len(outcome.denials),
+    }  # fmt: skip
