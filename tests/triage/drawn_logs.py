@@ -244,7 +244,7 @@ def drawn(seed: int, runs: list[Run]) -> Log:
 
 def wrong(log: Log, path: Path) -> list[str]:
     """What a triage of the log says otherwise than the truth."""
-    from debug_spyre.triage.io.log_triage import triage_logs
+    from debug_spyre.triage.io.logs_reader import triage_logs
     from debug_spyre.triage.nodeids import domain
     from debug_spyre.vocabulary.errors import BadInputError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from debug_spyre.triage.grouping import group
 from debug_spyre.triage.io.logs_reader import read_logs
-from debug_spyre.triage.triage_json import triage_to_json
+from debug_spyre.triage.triage_words import triage_to_json
 from debug_spyre.vocabulary.evidence import Triage
 
 FIELDS = ("kind", "mismatched", "total", "max_abs", "max_rel", "error_class", "innermost_frame")

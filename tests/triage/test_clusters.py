@@ -9,15 +9,20 @@ import pytest
 from debug_spyre.session.io.workspace import check_slug
 from debug_spyre.triage import grouping
 from debug_spyre.triage.digest import digest
-from debug_spyre.triage.grouping import group
-from debug_spyre.triage.parameters import components, features
-from debug_spyre.triage.probe import choose_probe
+from debug_spyre.triage.grouping import choose_probe, group
+from debug_spyre.triage.nodeids import components, features
 from debug_spyre.triage.separators import separators
 from debug_spyre.triage.signature import normalise, signature
-from debug_spyre.triage.trend import trend
-from debug_spyre.triage.triage_json import cluster_from_json, cluster_to_json, triage_to_json
-from debug_spyre.triage.triage_markdown import code, escape, markdown
-from debug_spyre.triage.triage_words import say
+from debug_spyre.triage.triage_words import (
+    cluster_from_json,
+    cluster_to_json,
+    code,
+    escape,
+    markdown,
+    say,
+    trend,
+    triage_to_json,
+)
 from debug_spyre.vocabulary.evidence import Counts, Evidence, Failure, Fallback, Kind, Outcome, Severity, Stage
 from debug_spyre.vocabulary.evidence import TestRecord as Record
 

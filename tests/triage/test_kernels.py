@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from debug_spyre.triage.io.kernel_sources import kernel_lines
-from debug_spyre.triage.kernels import Origin, kernels_in, origins, said
+from debug_spyre.triage.ffdc import Origin, kernels_in, origins, said
+from debug_spyre.triage.io.ffdc_reports import kernel_lines
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind
 
 HEAD = (

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from debug_spyre.triage.numbers import is_comparison, read_numbers
-from debug_spyre.triage.severity import severity, special_class
+from debug_spyre.triage.numbers import is_comparison, read_numbers, severity, special_class
 from debug_spyre.vocabulary.evidence import Severity
 
 NAN, INF = float("nan"), float("inf")

@@ -3,7 +3,7 @@
 import pytest
 
 from debug_spyre.triage.grouping import group
-from debug_spyre.triage.name_families import family, values_in_name
+from debug_spyre.triage.nodeids import family, values_in_name
 from debug_spyre.vocabulary.evidence import Severity
 
 SUMMARY = "=========================== short test summary info ============================\n"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from debug_spyre.triage.grouping import group
 from debug_spyre.triage.io.logs_reader import read_logs
-from debug_spyre.triage.triage_json import cluster_to_json
+from debug_spyre.triage.triage_words import cluster_to_json
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Evidence, failure_to_json
 

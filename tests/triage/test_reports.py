@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.triage.io.log_triage import triage_logs
+from debug_spyre.triage.io.logs_reader import triage_logs
 from debug_spyre.vocabulary.errors import BadInputError
 from debug_spyre.vocabulary.evidence import Counts
 

@@ -3,7 +3,7 @@
 import pytest
 
 from debug_spyre.triage.block import Block
-from debug_spyre.triage.io.rules_file import all_rules
+from debug_spyre.triage.io.logs_reader import all_rules
 from debug_spyre.triage.judging import judge
 from debug_spyre.triage.rules import RULES
 from debug_spyre.vocabulary.errors import BadInputError

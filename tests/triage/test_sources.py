@@ -2,11 +2,9 @@
 
 import pytest
 
-from debug_spyre.triage.accepting import find_acceptances, from_settings, mark
+from debug_spyre.triage.accepting import find_acceptances, from_settings, mark, names_in
 from debug_spyre.triage.grouping import group
-from debug_spyre.triage.io.accepted_fallbacks import acceptances_of
-from debug_spyre.triage.io.parameter_sources import parameter_names
-from debug_spyre.triage.parameter_names import names_in
+from debug_spyre.triage.io.accepted_fallbacks import acceptances_of, parameter_names
 from debug_spyre.vocabulary.evidence import Fallback
 
 CLASS = "torch_spyre.ops.fallbacks.FallbackWarning"

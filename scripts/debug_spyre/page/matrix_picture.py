@@ -9,7 +9,7 @@ from itertools import groupby
 from debug_spyre.page.nodeid_layout import split
 from debug_spyre.page.pictures import Picture, Shape, bars, crosses, num, path, text
 from debug_spyre.runs.transitions import FAILING
-from debug_spyre.triage.parameters import features
+from debug_spyre.triage.nodeids import features
 from debug_spyre.vocabulary.evidence import Outcome
 from debug_spyre.vocabulary.safe_text import Piece, count
 

@@ -1,4 +1,4 @@
-"""Where a checkout's own source accepts a fallback: filters, marks, `pytest.warns`, found by AST, never by running it.
+"""What a checkout's own source says: where it accepts a fallback, and the names of a test's parameters. Found by AST, nothing runs.
 
 An assertion that an op does *not* fall back is no acceptance.
 """
@@ -12,6 +12,56 @@ from dataclasses import dataclass, replace
 
 from debug_spyre.triage.nodeids import base_and_parameters, file_of
 from debug_spyre.vocabulary.evidence import Fallback
+
+
+def names_in(source: str, file: str) -> dict[str, tuple[str, ...]]:
+    """Names by function (`file::Class::test`); a file that is not Python has none."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    return dict(_visit_parameter_names(tree, file, ()))
+
+
+def _visit_parameter_names(node: ast.AST, prefix: str, outer: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        own = _names(child.decorator_list)
+        if own is None:
+            continue
+        name = f"{prefix}::{child.name}"
+        if isinstance(child, ast.ClassDef):
+            yield from _visit_parameter_names(child, name, (*own, *outer))
+        elif child.name.startswith("test") and (own or outer):
+            yield name, (*own, *outer)
+
+
+def _names(marks: list[ast.expr]) -> tuple[str, ...] | None:
+    """The names of stacked marks: the one nearest to the function comes first in the id."""
+    found: list[str] = []
+    for mark in reversed(marks):
+        if not isinstance(mark, ast.Call) or not ast.unparse(mark.func).endswith("mark.parametrize"):
+            continue
+        given = mark.args[0] if mark.args else None
+        names = _literal(given)
+        if names is None:
+            return None
+        told = any(k.arg == "ids" for k in mark.keywords) or "id=" in ast.unparse(mark)
+        if told and len(names) > 1:
+            return None  # one text stands for the whole tuple
+        found += names
+    return tuple(found)
+
+
+def _literal(node: ast.expr | None) -> list[str] | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [part.strip() for part in node.value.split(",") if part.strip()]
+    if isinstance(node, ast.List | ast.Tuple):
+        texts = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+        return texts if len(texts) == len(node.elts) else None
+    return None
+
 
 WORD = "FallbackWarning"
 

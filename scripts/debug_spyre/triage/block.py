@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from debug_spyre.triage.lines import without_engine
+
 T = TypeVar("T")
 
 _SHORT = re.compile(r"(\S.{0,400}?):(\d{1,9}): in (.+)$")
@@ -219,3 +221,33 @@ def _keep(into: list[T], item: T, first: int, last: int) -> None:
     if len(into) >= first + last:
         del into[first]
     into.append(item)
+
+
+_LONGEST = 12
+
+
+@dataclass(slots=True)
+class Traces:
+    """Feed it lines outside failures; `first` is the traceback that came first."""
+
+    first: Block | None = None
+    _open: Block | None = None
+
+    def feed(self, number: int, line: str) -> None:
+        """Take in a line."""
+        text = without_engine(line)
+        if text.startswith(("Traceback (most recent call last)", "  + Exception Group Traceback")):
+            self._open = Block(title="traceback", phase="session", number=number)
+            if self.first is None:
+                self.first = self._open
+        if self._open is None or text.startswith("##["):
+            self._open = None
+            return
+        if self._open.in_errors and len(self._open.errors) >= _LONGEST:
+            self._open = None
+            return
+        self._open.feed(text)
+
+    def end(self) -> None:
+        """A blank line ends a traceback."""
+        self._open = None

@@ -1,4 +1,4 @@
-"""Which node id a failure's heading belongs to: from the short summary, from progress lines, from its frames.
+"""Which node id a failure belongs to: its heading's, and those of later tests for which pytest repeats a fixture's error.
 
 A name is only completed where the text says how; otherwise it stays as printed, with the tag `name-only`.
 """
@@ -7,11 +7,45 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import replace
 
 from debug_spyre.triage.block import Block, Frame
 from debug_spyre.triage.nodeids import candidates, domain, file_of, from_domain, function_of, split_nodeid
 from debug_spyre.triage.session_text import Session, SummaryLine
-from debug_spyre.vocabulary.evidence import Outcome
+from debug_spyre.vocabulary.evidence import Failure, Outcome
+
+
+def with_first_verdict(failures: Iterable[Failure]) -> list[Failure]:
+    """The failures in order, repetitions of a set-up error judged as its first."""
+    first: dict[tuple[object, ...], Failure] = {}
+    found = []
+    for failure in failures:
+        key = (failure.source, failure.error_class, failure.message, failure.innermost_frame)
+        if failure.phase == "setup" and failure.innermost_frame:
+            judged = first.setdefault(key, failure)
+            if (
+                judged is not failure
+                and judged.rule != failure.rule
+                and (failure.cause or "") in (failure.message or "")
+            ):
+                failure = _as(failure, judged)
+        found.append(failure)
+    return found
+
+
+def _as(failure: Failure, judged: Failure) -> Failure:
+    tags = tuple(dict.fromkeys((*failure.tags, *judged.tags)))
+    return replace(
+        failure,
+        stage=judged.stage,
+        tags=tags,
+        reason=judged.reason,
+        rule=judged.rule,
+        key=judged.key,
+        cause=judged.cause,
+    )
+
 
 FAILED_WORDS = frozenset({"FAILED", "SUBFAILED", "SUBFAIL"})
 _CRASHED = re.compile(r"worker '(\w+)' crashed while running '(.+)'$")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from debug_spyre.triage.cluster_reason import in_words
+from debug_spyre.triage.signature import in_words
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Fallback, Kind
 
 _LONGEST = 200

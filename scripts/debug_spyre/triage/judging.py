@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from debug_spyre.triage import numbers
 from debug_spyre.triage.block import Block, Frame
 from debug_spyre.triage.decisive import BENIGN_RAS, HINTS, RAS_JSON, critical_text, decisive, engine_root, problem_block
+from debug_spyre.triage.numbers import severity
 from debug_spyre.triage.rule import Rule
 from debug_spyre.triage.rules import FRAME_STAGES, RULES
-from debug_spyre.triage.severity import severity
 from debug_spyre.vocabulary.evidence import Failure, Kind, Severity, Stage
 
 MESSAGE = 2000

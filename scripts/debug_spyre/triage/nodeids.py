@@ -1,4 +1,4 @@
-"""Node ids as pytest prints them: where one ends in a line, its file, its function, its parameters.
+"""Node ids as pytest prints them: where one ends in a line, its file, its function, and what its parameters say, each under a name.
 
 Parameter ids may hold blanks, brackets, `::` and ` - `; only brackets that close tell where such an id ends.
 """
@@ -6,6 +6,62 @@ Parameter ids may hold blanks, brackets, `::` and ` - `; only brackets that clos
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+_SPLIT = re.compile(r"[_-]+")
+_DTYPE = re.compile(
+    r"(?:b?float|fp|bf|u?int|complex)\d{1,3}|f16|f32|i8|half|double|bool|fp8\w*|float8\w*", re.IGNORECASE
+)
+_DEVICE = re.compile(r"spyre|cpu|cuda|xpu|privateuse1", re.IGNORECASE)
+_RANK = re.compile(r"(\d)[dD]")
+_DIMS = re.compile(r"\d+(?:x\d+)+")
+_NUMBER = re.compile(r"(neg|m|minus)?(\d+)")
+_SIZE = re.compile(r"\d+[bBkKmM]?")
+
+
+@lru_cache(maxsize=65_536)
+def family(function: str) -> str:
+    """`file::Class::test_mean_dim` of `file::Class::test_mean_fp32_3d_dim_2`."""
+    head, colons, name = function.rpartition("::")
+    words = [w for w in _SPLIT.split(name) if w and not _is_value(w)]
+    return f"{head}{colons}{'_'.join(words) or name}"
+
+
+def _is_value(word: str) -> bool:
+    return any(p.fullmatch(word) for p in (_DTYPE, _DEVICE, _RANK, _DIMS, _NUMBER, _SIZE))
+
+
+def values_in_name(function: str) -> dict[str, str | float]:
+    """Named values that the function's name carries."""
+    name = function.rpartition("::")[2]
+    found: dict[str, str | float] = {}
+    before = ""
+    for word in _SPLIT.split(name):
+        if not word:
+            continue
+        if _DTYPE.fullmatch(word):
+            found.setdefault("dtype in the name" if before != "to" else "dtype after to", word)
+        elif _DIMS.fullmatch(word):
+            _shape(found, word)
+        elif match := _RANK.fullmatch(word):
+            found.setdefault("rank in the name", float(match[1]))
+        elif match := _NUMBER.fullmatch(word):
+            value = float(match[2]) * (-1 if match[1] else 1)
+            found.setdefault(f"{before} in the name" if before.isalpha() else "number in the name", value)
+        before = word if not _is_value(word) or _DTYPE.fullmatch(word) is None else before
+    return found
+
+
+def _shape(found: dict[str, str | float], word: str) -> None:
+    sizes = [float(n) for n in word.split("x")]
+    if "shape in the name" in found:
+        return
+    found["shape in the name"] = word
+    found["last dim in the name"] = sizes[-1]
+    for place, size in enumerate(sizes[:6]):
+        found[f"dim {place} in the name"] = size
+
 
 _HEAD = re.compile(r"[^\s:][^:]*?\.\w{1,5}(?:::[^\s\[:]+)+")
 _ANY_HEAD = re.compile(r"[^\s:\[][^:\[]*?(?:::[^\s\[:]+)+")
@@ -124,3 +180,64 @@ def _classes(parts: list[str]) -> list[str]:
             return parts[place + 1 :]
     first = next((i for i, part in enumerate(parts) if part[:1].isupper()), len(parts))
     return parts[first:]
+
+
+Value = str | float
+_PAIR = re.compile(r"([A-Za-z_]\w*) ?= ?(-?\d+(?:\.\d+)?(?:[eE]-?\d+)?)\b")
+_DIMS_parameters = re.compile(r"(?<![\d.])(\d+(?:x\d+)+)(?![\d.])")
+_LIST = re.compile(r"[\[(](\d+(?:, ?\d+)+,?)[\])]")
+_WORD_NUMBER = re.compile(r"([A-Za-z_]+)[_(]?(-?\d+)\)?$")
+_NUMBER_WORD = re.compile(r"(\d+)([A-Za-z]+)$")
+_NUMBER_parameters = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?$")
+_SPLIT_parameters = re.compile(r"-(?![^\[(]*[\])])")
+
+
+def components(parameters: str) -> list[str]:
+    """The parameters of an id, cut at the hyphens between them (not inside brackets, not a minus sign)."""
+    raw = _SPLIT_parameters.split(parameters) if len(parameters) < 2000 else [parameters]
+    merged: list[str] = []
+    for part in raw:
+        if merged and (not merged[-1] or re.search(r"\de$", merged[-1])):
+            merged[-1] = f"{merged[-1]}-{part}"
+        else:
+            merged.append(part)
+    return merged
+
+
+def features(nodeid: str, names: Sequence[str] = ()) -> dict[str, Value]:
+    """Named values of one test; a parameter without a name is called by its place in the id."""
+    base, parameters = base_and_parameters(nodeid)
+    found: dict[str, Value] = values_in_name(base)
+    if parameters is None:
+        return found
+    parts = components(parameters)
+    for place, part in enumerate(parts):
+        named = place < len(names) <= len(parts)
+        _one(found, part, names[place] if named else f"parameter {place + 1}")
+    return found
+
+
+def _one(found: dict[str, Value], part: str, name: str) -> None:
+    if _NUMBER_parameters.fullmatch(part):
+        found[name] = float(part)
+        return
+    found[name] = part
+    for key, value in _PAIR.findall(part):
+        found[key] = float(value)
+    shape = _DIMS_parameters.search(part) or _LIST.search(part)
+    if shape:
+        sizes = [float(n) for n in re.findall(r"\d+", shape[1])]
+        found[f"{name} rank"] = float(len(sizes))
+        for index, size in enumerate(sizes[:8]):
+            found[f"{name} dim {index}"] = size
+        found[f"{name} last dim"] = sizes[-1]
+    elif match := _WORD_NUMBER.fullmatch(part):
+        found[match[1].strip("_")] = float(match[2])
+    elif match := _NUMBER_WORD.fullmatch(part):
+        found[match[2]] = float(match[1])
+
+
+def numbers_of(nodeid: str) -> tuple[float, ...]:
+    """All numbers of the id's parameters; small ones make a narrow test."""
+    parameters = base_and_parameters(nodeid)[1] or ""
+    return tuple(abs(float(n)) for n in re.findall(r"\d+(?:\.\d+)?", parameters)[:40])

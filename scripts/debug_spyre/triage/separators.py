@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from debug_spyre.triage.name_families import family
-from debug_spyre.triage.nodeids import base_and_parameters
-from debug_spyre.triage.parameters import Value, features
+from debug_spyre.triage.nodeids import Value, base_and_parameters, family, features
 from debug_spyre.vocabulary.evidence import Outcome, Separator, TestRecord
 
 _DIVISORS = (64, 128, 32, 256, 16, 8, 2)

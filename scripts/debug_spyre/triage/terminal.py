@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import re
 
-from debug_spyre.triage.block import Block
-from debug_spyre.triage.failure_texts import FailureTexts
+from debug_spyre.triage.block import Block, Traces
 from debug_spyre.triage.fallback_warnings import Warned
-from debug_spyre.triage.loose_lines import BAD_WORDS, loose_summary, summary_line
 from debug_spyre.triage.nodeids import candidates, domain, split_nodeid
 from debug_spyre.triage.plugin_forms import as_pytest, begins_results, one_result
-from debug_spyre.triage.progress_lines import Progress
-from debug_spyre.triage.sections import ERRORS, FAILURES, OTHER, START, SUMMARY, WARNINGS, counts, heading
-from debug_spyre.triage.session_text import Session, SummaryLine
-from debug_spyre.triage.traces import Traces
+from debug_spyre.triage.sections import (
+    BAD_WORDS,
+    ERRORS,
+    FAILURES,
+    OTHER,
+    START,
+    SUMMARY,
+    WARNINGS,
+    Progress,
+    counts,
+    heading,
+    loose_summary,
+    summary_line,
+)
+from debug_spyre.triage.session_text import FailureTexts, Session, SummaryLine
 from debug_spyre.triage.unittest_text import UnittestText
 
 _CONFTEST = re.compile(r"(?:ImportError while loading conftest|Error (?:importing|while loading) plugin) '?([^']+)'?")

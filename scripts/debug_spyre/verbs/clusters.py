@@ -16,7 +16,7 @@ from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.replay import member_to
 from debug_spyre.session.state import Member, Session
-from debug_spyre.triage.io import carving, opening
+from debug_spyre.triage.io import opening
 from debug_spyre.verbs.session_option import add_session_argument, after_change, member_of, the_session
 from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import RefusedError, UsageError
@@ -119,14 +119,14 @@ def _move(args: Namespace, folder: Folder) -> tuple[list[str], dict[str, Any]]:
     moved = _known(session, args.nodeids)
     other = _half_made(folder, session, args)
     if other is not None:
-        carving.depart(folder, other.stem, [m.nodeid for m in moved], reason=args.reason)
+        opening.depart(folder, other.stem, [m.nodeid for m in moved], reason=args.reason)
     elif len(moved) == len(session.members):
         raise RefusedError(
             "all members would leave: this cluster would be empty", next="debug-spyre cluster drop NODEID --reason TEXT"
         )
     else:
         plan = _plan(session, folder, moved, args)
-        other = carving.carve_out(workspace.find_checkout(), folder, plan, reason=args.reason)
+        other = opening.carve_out(workspace.find_checkout(), folder, plan, reason=args.reason)
     html, here = page.render(other), after_change(folder)
     lines = [f"{len(moved)} moved to {other.stem}, which waits for its turn", f"its log: {html}", f"this log: {here}"]
     lines.append(f"next: debug-spyre status --session {folder.stem}")
@@ -135,7 +135,7 @@ def _move(args: Namespace, folder: Folder) -> tuple[list[str], dict[str, Any]]:
 
 def _half_made(folder: Folder, session: Session, args: Namespace) -> Folder | None:
     """The session that an earlier call carved out for just these members, before it was killed."""
-    for other, carved in carving.begun(folder, session):
+    for other, carved in opening.begun(folder, session):
         both = in_both(session, carved)
         if carved.slug == args.to and set(both) == set(args.nodeids):
             return other

@@ -135,8 +135,7 @@ def _plan_from_members(args: Namespace) -> opening.Opening:
 
 
 def _plan_from_logs(args: Namespace, checkout: Path) -> opening.Opening:
-    from debug_spyre.triage.io.log_triage import triage_logs
-    from debug_spyre.triage.io.rules_file import all_rules
+    from debug_spyre.triage.io.logs_reader import all_rules, triage_logs
 
     paths, rules = tuple(Path(p) for p in args.logs), all_rules(Path(args.rules) if args.rules else None)
     pipe = next((p for p in paths if str(p) == "-" or (p.exists() and not (p.is_file() or p.is_dir()))), None)

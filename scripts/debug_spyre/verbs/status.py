@@ -18,7 +18,7 @@ from debug_spyre.session.io import seals, workspace
 from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import Folder, find_checkout, logs_folder, session_folders
 from debug_spyre.session.state import Session
-from debug_spyre.triage.io.carving import half_moves
+from debug_spyre.triage.io.opening import half_moves
 from debug_spyre.verbs.session_option import add_session_argument, the_session
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError

@@ -11,12 +11,8 @@ from typing import Any
 
 from debug_spyre.runs.io.matrix_run import earlier_clusters
 from debug_spyre.session.io.workspace import find_checkout, slugify
-from debug_spyre.triage.io.log_triage import grouped, triage_logs
-from debug_spyre.triage.io.rules_file import all_rules
-from debug_spyre.triage.trend import trend
-from debug_spyre.triage.triage_json import triage_to_json
-from debug_spyre.triage.triage_markdown import markdown
-from debug_spyre.triage.triage_words import say
+from debug_spyre.triage.io.logs_reader import all_rules, grouped, triage_logs
+from debug_spyre.triage.triage_words import markdown, say, trend, triage_to_json
 from debug_spyre.verbs.session_option import add_cards_argument
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, Exit, UsageError

@@ -16,7 +16,7 @@ from debug_spyre.runs.io.pytest_command import pytest_command
 from debug_spyre.runs.io.records import load_record
 from debug_spyre.runs.io.run_folder import RUNS, RunFolder
 from debug_spyre.session.io.workspace import Folder
-from debug_spyre.triage.io.log_triage import grouped
+from debug_spyre.triage.io.logs_reader import grouped
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import FULL_MATRIX, RunStatus

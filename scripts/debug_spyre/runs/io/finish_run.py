@@ -89,7 +89,7 @@ def read(run: RunFolder, job: rf.Job, notes: list[str]) -> Evidence | None:
     if evidence is None:
         return None
     with kept_going("the kernels could not be looked up", notes):
-        from debug_spyre.triage.io.kernel_sources import kernel_lines
+        from debug_spyre.triage.io.ffdc_reports import kernel_lines
 
         notes += kernel_lines(evidence, output, {**os.environ, **job.env})
     with kept_going("the conditions of the run could not be read", notes):

@@ -21,7 +21,7 @@ from debug_spyre.triage.io.logs_reader import read_logs
 from debug_spyre.triage.io.triages import TRIAGE_FILE, find_triage
 from debug_spyre.triage.rule import Rule
 from debug_spyre.triage.rules import RULES
-from debug_spyre.triage.triage_json import cluster_from_json, triage_file
+from debug_spyre.triage.triage_words import cluster_from_json, triage_file
 from debug_spyre.vocabulary.errors import BadInputError, DebugSpyreError, UsageError
 from debug_spyre.vocabulary.evidence import Cluster, Evidence, Triage, evidence_from_json
 from debug_spyre.vocabulary.words import FULL_MATRIX

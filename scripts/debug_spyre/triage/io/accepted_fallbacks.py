@@ -1,14 +1,35 @@
-"""Looks through a checkout's source for the fallbacks that it accepts; reads text only, follows no links out of it."""
+"""Looks through a checkout's source for the fallbacks that it accepts and for parameters; reads text only, nothing outside the checkout."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from debug_spyre.triage.accepting import WORD, Acceptance, find_acceptances, from_settings, mark
+from debug_spyre.triage.accepting import WORD, Acceptance, find_acceptances, from_settings, mark, names_in
+from debug_spyre.triage.nodeids import file_of
 from debug_spyre.vocabulary.evidence import Evidence
+
+_MOST_FILES_parameter_sources = 300
+
+
+def parameter_names(nodeids: Iterable[str | None], checkout: Path | None) -> dict[str, tuple[str, ...]]:
+    """Parameter names by test function, for the files of these node ids that lie in the checkout."""
+    if checkout is None:
+        return {}
+    root = checkout.resolve()
+    found: dict[str, tuple[str, ...]] = {}
+    for file in list(dict.fromkeys(file_of(n) for n in nodeids if n))[:_MOST_FILES_parameter_sources]:
+        try:
+            path = (root / file).resolve()
+            if not file.endswith(".py") or not path.is_relative_to(root) or path.stat().st_size > _LARGEST:
+                continue
+            found.update(names_in(path.read_text(encoding="utf-8", errors="replace"), file))
+        except (OSError, ValueError):
+            continue
+    return found
+
 
 _SKIP = frozenset(
     {".git", ".venv", "venv", "node_modules", "__pycache__", "build", "dist", "site-packages", ".tox", "logs"}

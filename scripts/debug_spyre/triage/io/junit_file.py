@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from debug_spyre.triage.io.file_lines import PIECE, raw_lines
+from debug_spyre.triage.io.sources import PIECE, raw_lines
 from debug_spyre.triage.junit import Junit
 from debug_spyre.triage.rule import Rule
 from debug_spyre.vocabulary.errors import BadInputError

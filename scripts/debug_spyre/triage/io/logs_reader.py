@@ -7,27 +7,51 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.triage.assemble import evidence_of
+from debug_spyre.triage.assemble import evidence_of, merge, without_copies
+from debug_spyre.triage.carriers import looks_like
 from debug_spyre.triage.ffdc import Report, as_evidence, joined, parse
-from debug_spyre.triage.io.file_lines import numbered_lines, raw_lines
+from debug_spyre.triage.grouping import group
+from debug_spyre.triage.io.accepted_fallbacks import parameter_names
 from debug_spyre.triage.io.junit_file import read_junit
-from debug_spyre.triage.io.sources import Source, opened
-from debug_spyre.triage.json_reports import from_json_report, from_reportlog, is_json_report, is_reportlog
-from debug_spyre.triage.looks import looks_like
-from debug_spyre.triage.merging import merge, without_copies
-from debug_spyre.triage.prefixes import MOST_STREAMS
+from debug_spyre.triage.io.sources import Source, numbered_lines, opened, raw_lines
+from debug_spyre.triage.junit import from_json_report, from_reportlog, is_json_report, is_reportlog
+from debug_spyre.triage.lines import MOST_STREAMS
 from debug_spyre.triage.results import Results
-from debug_spyre.triage.rule import Rule
+from debug_spyre.triage.rule import Rule, RuleFormatError, parse_rules
 from debug_spyre.triage.rules import RULES
 from debug_spyre.triage.terminal import Terminal
 from debug_spyre.vocabulary.errors import BadInputError
-from debug_spyre.vocabulary.evidence import Counts, Evidence, Kind
+from debug_spyre.vocabulary.evidence import Counts, Evidence, Kind, Triage
+
+
+def all_rules(path: Path | None) -> tuple[Rule, ...]:
+    """The user's rules, then ours.
+
+    Raises:
+        BadInputError: the file can't be read, is no TOML, or a rule in it is not right.
+    """
+    if path is None:
+        return RULES
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return (*parse_rules(data), *RULES)
+    except OSError as error:
+        raise BadInputError(
+            f"cannot read {path}: {error.strerror or error}", next="triage --rules FILE.toml"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RuleFormatError) as error:
+        raise BadInputError(
+            f"{path} holds no rules that can be used: {error}",
+            next='a rule: [[rule]] id = "x" stage = "runtime" pattern = "text"',
+        ) from error
+
 
 _WHOLE = 1 << 28  # bytes of one JSON object that is read as a whole
 
@@ -228,3 +252,18 @@ def _read_results(path: Path, rules: Sequence[Rule], name: str | None = None) ->
         if isinstance(data, dict):
             reader.feed(data, number)
     return reader
+
+
+def triage_logs(paths: Sequence[Path], *, checkout: Path | None, rules: Sequence[Rule] = RULES) -> Triage:
+    """Read the logs and group what fails in them.
+
+    Raises:
+        BadInputError: a file can't be read, or it is of no known form.
+    """
+    return grouped(read_logs(paths, checkout=checkout, rules=rules), checkout)
+
+
+def grouped(evidence: Evidence, checkout: Path | None) -> Triage:
+    """The clusters of a run's or log's failures, with the parameter names that the checkout's tests give."""
+    names = parameter_names((f.nodeid for f in evidence.failures), checkout)
+    return Triage(evidence, group(evidence, names=names))
