@@ -9,7 +9,7 @@ import tempfile
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from debug_spyre import __version__
 from debug_spyre.host.clock import actor
@@ -19,6 +19,13 @@ from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError
 
 INTERRUPTED = 130
 _WITH_ACTIONS = frozenset({"hypothesis", "cluster"})
+_OWN_STATUS = frozenset({"run", "exec", "wait"})
+_STATUS_WORDS: dict[int, str] = {
+    Exit.NO: "no", Exit.BAD_INPUT: "bad input", Exit.USAGE: "wrong usage", Exit.ENVIRONMENT: "the environment is not ready",
+    Exit.BUG: "a fault of debug-spyre", Exit.BUSY: "somebody else has the card", Exit.STALLED: "it stalled and was ended",
+    Exit.STILL_HELD: "it ended, but a process still holds the card", Exit.INVALID: "the evidence does not count",
+    Exit.RUNNING: "still running", Exit.TIMEOUT: "timed out",
+}  # fmt: skip
 _PERSONS = {"override": "--override", "patch_approved": "--patch-approved", "reap": "--reap"}
 
 
@@ -38,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     with kept_streams() as (out, _):
         status = _status(words)
+        _say_status(status, words, sys.stderr)
         out.flush()
         return status_of(out, status)
 
@@ -112,6 +120,14 @@ def help_text() -> str:
         "      74 done, but the answer could not be written, 76 stalled, 77 card still held, 78 evidence invalid, 124 timed out; run/exec/lock: the command's own"
     ]
     return "\n".join(lines)
+
+
+def _say_status(status: int, words: Sequence[str], stream: TextIO) -> None:
+    """The last line of an answer that goes into a pipe, which hides the exit status. `lock` hands on its command's output."""
+    if status == 0 or not words or words[0] == "lock" or "--json" in words or stream.isatty():
+        return
+    own = words[0] in _OWN_STATUS and status not in _STATUS_WORDS.keys() - {1, 2}
+    print(f"status {status}: {'the command failed' if own else _STATUS_WORDS.get(status, 'see --help')}", file=stream)
 
 
 def _say(error: DebugSpyreError, words: Sequence[str]) -> None:

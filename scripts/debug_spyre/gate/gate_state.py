@@ -131,12 +131,7 @@ def something_changed(m: BeforeAfter) -> Condition:
 
 
 def _tree_now(session: Session, claim: CloseRequest) -> str | None:
-    if claim.tree_digest is not None:
-        return claim.tree_digest
-    seen = [(r.finished_seq or 0, r.tree_digest_after) for r in session.runs.values() if r.is_finished]
-    seen += [(r.seq, r.digest) for r in session.reverts]
-    known = [entry for entry in seen if entry[1] is not None]
-    return max(known)[1] if known else session.tree.get("digest")
+    return claim.tree_digest if claim.tree_digest is not None else session.tree_seen
 
 
 def tree_at_start(session: Session, claim: CloseRequest) -> Condition:

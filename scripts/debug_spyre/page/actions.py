@@ -6,9 +6,10 @@ import shlex
 from dataclasses import dataclass
 
 from debug_spyre.page.page_context import Frame, Link
+from debug_spyre.queue.next_step import next_step
 from debug_spyre.queue.queue_rules import nothing_explains, rank
 from debug_spyre.vocabulary.safe_text import Piece, clip, count
-from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus, Status
+from debug_spyre.vocabulary.words import BASELINE, Status
 
 MOST_QUEUED, MOST_REASONS = 40, 12
 
@@ -33,7 +34,7 @@ def actions(frame: Frame) -> tuple[Action, ...]:
             *_queued(frame),
             *_next_tier(frame),
             *_gate(frame),
-            *_to_validate(frame),
+            *_to_end(frame),
         ]
     elif session.closing and session.closing.next_action:
         found.append(Action(frame.prose(session.closing.next_action), "", Link("closing", "#session")))
@@ -112,8 +113,8 @@ def _queued(frame: Frame) -> list[Action]:
 def _next_tier(frame: Frame) -> list[Action]:
     if not nothing_explains(frame.session):
         return []
-    text = Piece("Every row was tested and none explains the failure: queue the next tier of experiments, or escalate.")
-    return [Action((text,), "debug-spyre shadow", Link("queue", "#hypotheses"))]
+    step = next_step(frame.session)
+    return [Action(frame.prose(step.why[:1].upper() + step.why[1:] + "."), step.command, Link("queue", "#hypotheses"))]
 
 
 def _gate(frame: Frame) -> list[Action]:
@@ -133,18 +134,11 @@ def _gate(frame: Frame) -> list[Action]:
     return found
 
 
-def _to_validate(frame: Frame) -> list[Action]:
-    session = frame.session
-    confirmed = any(h.status is HypothesisStatus.CONFIRMED for h in session.hypotheses)
-    if session.validation and session.validation.gate.get("gate") == "open":
-        command = "debug-spyre close resolved --cause TEXT --wasted TEXT --signal TEXT"
-        return [Action((Piece("The gate is open: close with the retrospective."),), command, Link("gate", "#gate"))]
-    if not confirmed or session.queued or session.in_progress or session.validation:
+def _to_end(frame: Frame) -> list[Action]:
+    """A cause is known: what ends the session."""
+    step = next_step(frame.session)
+    if step.command != "debug-spyre finish":
         return []
     return [
-        Action(
-            (Piece("All members, then the matrix, with the fix in place."),),
-            "debug-spyre validate",
-            Link("validation", "#validation"),
-        )
+        Action(frame.prose(step.why[:1].upper() + step.why[1:] + "."), step.command, Link("validation", "#validation"))
     ]

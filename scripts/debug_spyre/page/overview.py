@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from debug_spyre.queue.next_step import next_step
 from debug_spyre.queue.queue_rules import in_order
-from debug_spyre.queue.queue_words import following
 from debug_spyre.queue.session_warnings import ASIDE, SessionWarning, session_warnings
 from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.evidence import Evidence
-from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus, Status
+from debug_spyre.vocabulary.words import BASELINE, HypothesisStatus
 
 MOST_LINES = 25
 WIDTH = 160
@@ -112,15 +112,5 @@ def _queue(session: Session) -> list[str]:
 
 
 def _next(session: Session) -> list[str]:
-    if session.status is not Status.INVESTIGATING:
-        return []
-    row = session.in_progress
-    if row:
-        return [
-            f"next: {row.command or row.test}",
-            f"      then debug-spyre hypothesis conclude {row.number} VERDICT 'SENTENCE'",
-        ]
-    if session.queued:
-        first = in_order(session.queued)[0]
-        return [f"next: debug-spyre hypothesis start {first.number}", clip(f"      which says to run: {first.test}")]
-    return [following(session)[-1].strip()]
+    step = next_step(session)
+    return [clip(f"next: {step.command}", 2 * WIDTH), clip(f"      {step.why}", 2 * WIDTH)] if step.command else []

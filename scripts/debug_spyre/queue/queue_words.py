@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from debug_spyre.queue import queue_rules
+from debug_spyre.queue.next_step import next_step
 from debug_spyre.session.events import HypothesisAdded
 from debug_spyre.session.state import Hypothesis, Session
 from debug_spyre.vocabulary.errors import RefusedError
@@ -30,25 +31,9 @@ def first_in_rank(session: Session) -> int:
 
 
 def following(session: Session) -> list[str]:
-    """What comes next, or that the next tier is due."""
-    if queue_rules.nothing_explains(session):
-        return [
-            "every row is tested and none explains the failure: name the next tier (instrument torch-spyre, escalate)",
-            "  next: debug-spyre hypothesis add TEXT --test COMMAND, or debug-spyre close blocked --next TEXT",
-        ]
-    row = session.in_progress
-    if row is not None:
-        return [clip(f"  next: {row.command or row.test}", MOST_COMMAND)]
-    if session.queued:
-        return [f"  next: debug-spyre hypothesis start {first_in_rank(session)}"]
-    if not session.hypotheses:
-        return ["  next: debug-spyre hypothesis seed"]
-    if session.validation is not None:
-        return ["  next: debug-spyre close resolved --check"]
-    return [
-        "no row is left: with a fix in the tree validate it, without one repro the bug and close blocked",
-        "  next: debug-spyre validate",
-    ]
+    """The situation, and the command that comes next."""
+    step = next_step(session)
+    return [f"{step.why}", clip(f"  next: {step.command}", MOST_COMMAND)] if step.command else [step.why]
 
 
 def say_row(row: Hypothesis, width: int = 3 * WIDTH) -> str:

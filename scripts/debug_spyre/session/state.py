@@ -183,6 +183,14 @@ class Session:
         return tuple(r for r in self.runs.values() if r.name == name)
 
     @property
+    def tree_seen(self) -> str | None:
+        """The digest of the working files as a run or a revert last saw them; as they were at open where none did."""
+        seen = [(r.finished_seq or 0, r.tree_digest_after) for r in self.runs.values() if r.is_finished]
+        seen += [(r.seq, r.digest) for r in self.reverts]
+        known = [(seq, digest) for seq, digest in seen if digest is not None]
+        return max(known)[1] if known else self.tree.get("digest")
+
+    @property
     def verified_repro(self) -> ev.ReportMade | None:
         """The newest script that was proved on the card while its control passes on the CPU: the bug is torch-spyre's."""
         found = (r for r in reversed(self.reports) if r.verb == "repro")

@@ -234,7 +234,8 @@ def _say(record: RunRecord, place: RunPlace, *, as_json: bool, chosen: str | Non
     if record.status is RunStatus.LOST:
         redraw(place.folder.path)
     data = record.to_json()
-    answer(says(data, stem=place.folder.stem, chosen=chosen, state=record.state), data, as_json=as_json)
+    first = chosen if record.id == "r1" else None  # which Python it is, once a session
+    answer(says(data, stem=place.folder.stem, chosen=first, state=record.state), data, as_json=as_json)
     return record.exit_status()
 
 

@@ -20,7 +20,7 @@ from debug_spyre.vocabulary.errors import BadInputError, Exit
 from debug_spyre.vocabulary.evidence import Evidence, evidence_from_json, failure_to_json, fallback_to_json
 from debug_spyre.vocabulary.words import RunStatus
 
-TAIL_BYTES, TAIL_LINES = 8192, 5
+TAIL_BYTES, TAIL_LINES = 16384, 60
 _OWN = {
     RunStatus.TIMEOUT: Exit.TIMEOUT,
     RunStatus.STALLED: Exit.STALLED,
@@ -159,14 +159,19 @@ def load_record(run: RunFolder) -> RunRecord:
 
 
 def _tail(output: Path) -> tuple[str, ...]:
-    """The last lines of an output; a line whose beginning is not at hand is left out, for it may be a secret's end."""
+    """The last lines of an output, and that others came before them.
+
+    A line whose beginning is not at hand is left out, for it may be a secret's end.
+    """
     from debug_spyre.vocabulary.masking import mask, secret_values
 
     _, tail, size = read_ends(output, tail=TAIL_BYTES)
     lines = tail.decode("utf-8", "replace").splitlines()
     whole = lines if size <= TAIL_BYTES else lines[1:]
     masked = mask("\n".join(line.rstrip() for line in whole), secret_values(os.environ))
-    return tuple([line for line in masked.splitlines() if line][-TAIL_LINES:])
+    shown = [line for line in masked.splitlines() if line]
+    is_cut = size > TAIL_BYTES or len(shown) > TAIL_LINES
+    return (*(("(cut: earlier lines are in the output's file)",) if is_cut else ()), *shown[-TAIL_LINES:])
 
 
 def _table(run: RunFolder) -> tuple[str, ...]:
