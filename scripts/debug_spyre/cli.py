@@ -9,7 +9,7 @@ import tempfile
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from debug_spyre import __version__
 from debug_spyre.host.clock import actor
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     with kept_streams() as (out, _):
         status = _status(words)
-        _say_status(status, words, sys.stderr)
+        _say_status(status, words)
         out.flush()
         return status_of(out, status)
 
@@ -122,12 +122,16 @@ def help_text() -> str:
     return "\n".join(lines)
 
 
-def _say_status(status: int, words: Sequence[str], stream: TextIO) -> None:
-    """The last line of an answer that goes into a pipe, which hides the exit status. `lock` hands on its command's output."""
-    if status == 0 or not words or words[0] == "lock" or "--json" in words or stream.isatty():
+def _say_status(status: int, words: Sequence[str]) -> None:
+    """The last line, on stderr: a pipe behind the command hides its exit status, and takes stdout only.
+
+    `lock` hands on its command's output, and stays silent.
+    """
+    if status == 0 or not words or words[0] == "lock" or "--json" in words or sys.stderr.isatty():
         return
     own = words[0] in _OWN_STATUS and status not in _STATUS_WORDS.keys() - {1, 2}
-    print(f"status {status}: {'the command failed' if own else _STATUS_WORDS.get(status, 'see --help')}", file=stream)
+    said = "the command failed" if own else _STATUS_WORDS.get(status, "see --help")
+    print(f"status {status}: {said}", file=sys.stderr)
 
 
 def _say(error: DebugSpyreError, words: Sequence[str]) -> None:

@@ -129,4 +129,4 @@ def test_the_dossier_is_told_again_without_a_run_and_has_one_next(found, checkou
     done = call(checkout, "investigate", "--show")
     assert done.returncode == 1 and done.stdout.count("next:") == 1
     assert all(c["sentence"] in done.stdout for c in found["causes"])
-    assert done.stdout.rstrip().splitlines()[-2].startswith("next: ")
+    assert done.stdout.rstrip().splitlines()[-1].startswith("next: ")

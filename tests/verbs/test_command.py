@@ -93,3 +93,20 @@ def test_an_answer_into_a_closed_pipe_is_no_error(ds):
     done = subprocess.run(f"'{COMMAND}' --help | head -1", shell=True, capture_output=True, text=True, env=ds.env)
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["status"], 69, "the environment is not ready"),
+        (["run"], 69, "the environment is not ready"),
+        (["hypothesis", "nonsense"], 64, None),
+        (["--version"], 0, None),
+    ],
+)
+def test_an_answer_ends_with_its_status_in_words_on_stderr(words, status, said, tmp_path):
+    done = subprocess.run([str(COMMAND), *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    if said:
+        assert done.stderr.rstrip().splitlines()[-1] == f"status {status}: {said}"
+    assert "status " not in done.stdout

@@ -436,7 +436,7 @@ def test_start_run_and_conclude_in_one_call_with_the_meaning_said_beforehand(ds)
 def test_finish_without_a_change_and_without_a_proved_cause_says_what_is_missing_and_keeps_the_texts(ds):
     ds("open", "x", "--members", "tests/test_a.py::test_b")
     done = ds("finish", "--wasted", "row 3", status=1)
-    assert "nothing was changed" in done.stdout and done.stdout.rstrip().splitlines()[-2].startswith("next: ")
+    assert "nothing was changed" in done.stdout and done.stdout.rstrip().splitlines()[-1].startswith("next: ")
     folder = next(iter((ds.cwd / ".claude/skills/debug-spyre/logs").glob("debug-*-x")))
     assert json.loads((folder / "finish.json").read_text()) == {"wasted": "row 3"}
     data = json.loads(ds("finish", "--json", status=1).stdout)
