@@ -104,3 +104,47 @@ def test_the_journal_s_form_comes_back_whole():
 
 def test_no_patch_is_no_change():
     assert read_patch(b"") == Changes()
+
+
+def patch_of(name, *lines):
+    minus = sum(line[0] in "- " for line in lines)
+    plus = sum(line[0] in "+ " for line in lines)
+    head = f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -1,{minus} +1,{plus} @@\n"
+    return (head + "".join(line + "\n" for line in lines)).encode()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["-@pytest.mark.xfail"],
+        ['-@pytest.mark.xfail(strict=True, reason="the card rounds (June)")', " def test_a():"],
+        ["-    @pytest.mark.xfail(", '-        strict=True, reason="x",', "-    )"],
+        ["-@pytest.mark.xfail(raises=(ValueError, KeyError))", "-@mark.xfail(reason='y')"],
+    ],
+)
+def test_a_file_that_only_lost_xfail_marks_is_stricter_and_no_edited_test(lines):
+    found = read_patch(patch_of("tests/test_a.py", *lines))
+    assert (found.unmarked, found.tests, found.tolerances) == (("tests/test_a.py",), (), ())
+    assert found.only_tests and changes_from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["-@pytest.mark.xfail", "+@pytest.mark.skip"],
+        ["-@pytest.mark.xfail", "-    assert x == 1"],
+        ["-@pytest.mark.xfail(strict=True)", "+@pytest.mark.xfail(strict=False)"],
+        ["+@pytest.mark.xfail"],
+        ["-@pytest.mark.skip"],
+        ["-@pytest.mark.xfail; assert x == 1"],
+        ["-x = pytest.mark.xfail"],
+    ],
+)
+def test_a_mark_that_is_put_on_or_goes_with_something_else_is_an_edited_test(lines):
+    found = read_patch(patch_of("tests/test_a.py", *lines))
+    assert (found.unmarked, found.tests) == ((), ("tests/test_a.py",))
+
+
+def test_source_that_loses_a_mark_is_no_test_at_all():
+    found = read_patch(patch_of("spyre_inference/ops.py", "-@pytest.mark.xfail"))
+    assert found.unmarked == () and found.tests == ()

@@ -484,3 +484,48 @@ def test_watch_shows_each_change_until_the_session_is_closed(ds, checkout, words
 def test_watch_follows_one_session(ds):
     open_session(ds)
     assert "status --watch" in ds("status", "--all", "--watch", status=64).stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("  next: debug-spyre hypothesis start 3", "  next: debug-spyre hypothesis start 3 --session debug-x"),
+        ("run it: debug-spyre exec -- python a.py", "run it: debug-spyre exec --session debug-x -- python a.py"),
+        ("next: debug-spyre finish --session debug-y", "next: debug-spyre finish --session debug-y"),
+        ("next: debug-spyre investigate --resume", "next: debug-spyre investigate --resume"),
+        ("next: change the code", "next: change the code"),
+        ("log: /x.html", "log: /x.html"),
+    ],
+)
+def test_a_proposed_command_names_its_session(line, named):
+    from debug_spyre.verbs.session_option import named as name
+
+    assert name(line, "debug-x") == named
+
+
+def test_where_several_sessions_are_open_what_is_proposed_works_as_it_stands(ds):
+    for slug in ("one", "two"):
+        ds("open", slug, "--members", "tests/test_a.py::test_b")
+    stem = next(p.name for p in (ds.cwd / ".claude/skills/debug-spyre/logs").glob("debug-*-one"))
+    said = ds("hypothesis", "add", "x", "--test", "debug-spyre shadow", "--session", stem).stdout
+    shown = ds("status", "--session", stem).stdout
+    proposed = [line for line in f"{said}\n{shown}".splitlines() if line.strip().startswith("next: debug-spyre")]
+    assert proposed and all(f"--session {stem}" in line for line in proposed)
+
+
+def test_status_with_nothing_open_lists_what_there_was(ds):
+    ds("open", "one", "--members", "tests/test_a.py::test_b")
+    ds("close", "blocked", "--next", "a person decides which card it is")
+    done = ds("status")
+    assert done.stdout.startswith("blocked") and "-one" in done.stdout
+    assert ds("status", "--json", status=64)
+
+
+def test_texts_that_finish_was_given_are_not_typed_again_for_close(ds):
+    ds("open", "one", "--members", "tests/test_a.py::test_b")
+    ds("finish", "--cause", "the mark is stale", "--wasted", "row 3", status=1)
+    ds("close", "blocked", "--next", "a person decides on the mark")
+    folder = next((ds.cwd / ".claude/skills/debug-spyre/logs").glob("debug-*-one"))
+    closed = json.loads((folder / "journal.jsonl").read_text().splitlines()[-1])
+    assert (closed["kind"], closed["cause"], closed["wasted"]) == ("session_closed", "the mark is stale", "row 3")
+    assert not (folder / "finish.json").exists()

@@ -90,6 +90,7 @@ def build_issue(
     session: Session,
     evidence: Mapping[str, Evidence],
     *,
+    title: str | None = None,
     finding: Finding | None = None,
     shown: tuple[str, ...] = (),
     repro: tuple[str, str] | None,
@@ -105,7 +106,7 @@ def build_issue(
     ids = [m.nodeid for m in session.members]
     summary = session.summaries[-1].text if session.summaries else session.symptom
     return Issue(
-        title=title_of(session, failure, finding),
+        title=_cut(title) if title else title_of(session, failure, finding),
         finding=finding,
         shown=shown,
         problem=summary,

@@ -225,6 +225,7 @@ def no_edited_test(m: BeforeAfter, changes: Changes | None) -> Condition:
         parts.append(f"{len(changes.tolerances)} lines move a tolerance or skip ({changes.tolerances[0]})")
     if parts:
         return Condition(
-            code, SHUT, "; ".join(parts), next="debug-spyre close resolved --override no-edited-test REASON"
+            code, SHUT, "; ".join(parts), next="debug-spyre close blocked --next 'a person decides on the edited test'"
         )
-    return Condition(code, OPEN, f"{len(changes.files)} files changed, no test and no tolerance among them")
+    marks = f"; only xfail marks were taken off {', '.join(changes.unmarked[:3])}" if changes.unmarked else ""
+    return Condition(code, OPEN, f"{len(changes.files)} files changed, no test and no tolerance among them{marks}")

@@ -143,7 +143,7 @@ def unattributed(session: Session) -> tuple[str, ...]:
 
 def _unattributed(session: Session) -> SessionWarning | None:
     runs = unattributed(session)
-    if not runs:
+    if not runs or any(h.status is HypothesisStatus.CONFIRMED for h in session.hypotheses):  # else a fix is being tried
         return None
     text = f"{len(runs)} run(s) belong to no hypothesis: {', '.join(runs[:5])}"
     return SessionWarning("unattributed", text, "debug-spyre hypothesis start, before the next run")

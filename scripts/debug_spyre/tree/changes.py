@@ -16,6 +16,7 @@ _TOLERANCE = re.compile(
 _EXPECTED = re.compile(rb"\bassert|expect|golden|reference|==|\d")
 _SKIPPING = re.compile(r"\b(?:skip(?:if)?|xfail|deselect|importorskip)\b")
 _TEST_FILE = re.compile(r"(?:^|/)(?:tests?/|test_[^/]*\.py$|[^/]*_test\.py$|conftest\.py$|pytest\.ini$|tox\.ini$)")
+_MARK = re.compile(r"@(?:pytest\.)?mark\.xfail(?:\((?:[^()]|\([^()]*\))*\))?\s*")
 _ESCAPE = re.compile(rb"\\([abtnvfr\"\\]|[0-7]{3})")
 _PLAIN = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
 MOST_LINES = 20
@@ -23,45 +24,55 @@ MOST_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The files of a patch, which of them are tests, and the lines about tolerances or skipping ("file: +line")."""
+    """The files of a patch, which of them are edited tests, and the lines about tolerances or skipping ("file: +line").
+
+    A test file from which only xfail marks were taken is stricter than before, and no edited test.
+    """
 
     files: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     tolerances: tuple[str, ...] = ()
     expectations: tuple[str, ...] = ()  # changed lines of test code that say what is expected
+    unmarked: tuple[str, ...] = ()  # test files that only lost xfail marks
 
     @property
     def only_tests(self) -> bool:
         """No shared code is touched."""
-        return bool(self.files) and set(self.files) == set(self.tests)
+        return bool(self.files) and set(self.files) == {*self.tests, *self.unmarked}
 
     def to_json(self) -> dict[str, Any]:
         """The form that the journal keeps."""
-        return {
-            "files": list(self.files),
-            "tests": list(self.tests),
-            "tolerances": list(self.tolerances),
-            "expectations": list(self.expectations),
-        }
+        return {name: list(getattr(self, name)) for name in self.__slots__}
 
 
 def changes_from_json(data: dict[str, Any]) -> Changes:
     """Inverse of to_json; absent keys are empty."""
-    return Changes(*(tuple(data.get(name) or ()) for name in ("files", "tests", "tolerances", "expectations")))
+    return Changes(*(tuple(data.get(name) or ()) for name in Changes.__slots__))
 
 
 def read_patch(patch: bytes) -> Changes:
     """The changes in a patch as git writes it (no renames)."""
     files: list[str] = []
     tolerances: list[str] = []
+    unmarked: list[str] = []
     for name, lines in _sections(patch):
         files.append(name)
+        if is_test(name) and _only_takes_marks_off(lines):
+            unmarked.append(name)
+            continue
         for line in lines:
             text = line.decode("utf-8", "replace").rstrip("\r\n")
             if _TOLERANCE.search(text) or (_SKIPPING.search(text) and is_test(name)):
                 tolerances.append(f"{name}: {text[0]}{text[1:].strip()[:100]}")
-    tests = tuple(name for name in files if is_test(name))
-    return Changes(tuple(files), tests, tuple(tolerances[:MOST_LINES]))
+    tests = tuple(name for name in files if is_test(name) and name not in unmarked)
+    return Changes(tuple(files), tests, tuple(tolerances[:MOST_LINES]), unmarked=tuple(unmarked))
+
+
+def _only_takes_marks_off(lines: Iterable[bytes]) -> bool:
+    """Whole xfail decorators are removed, and nothing else is changed."""
+    changed = [line.decode("utf-8", "replace") for line in lines]
+    removed = "\n".join(line[1:].strip() for line in changed if line.startswith("-"))
+    return bool(removed) and len(removed.splitlines()) == len(changed) and not _MARK.sub("", removed).strip()
 
 
 def expectations(patch: bytes, tests: Iterable[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.gate.close_request import CloseRequest, Retrospective
 from debug_spyre.gate.gate import OVERRIDABLE, Gate, judge, judge_blocked
+from debug_spyre.gate.io.kept_texts import forget_texts, kept_texts
 from debug_spyre.gate.io.validation_jobs import count_before, gate_evidence, present
 from debug_spyre.queue.queue_rules import check_open, nothing_explains
 from debug_spyre.session import events as ev
@@ -83,6 +84,8 @@ def _close(args: Namespace) -> int:
         return _events(now, gate, claim, wanted) if gate.state is GateState.OPEN else ()
 
     folder.journal.append_with(events)
+    if verdict[0].state is GateState.OPEN:
+        forget_texts(folder.path)
     html = after_change(folder)
     return _answer(folder, verdict[0], wanted, claim, html, as_json=args.json)
 
@@ -97,15 +100,15 @@ def _claim(args: Namespace, folder: Folder, session: Session) -> CloseRequest:
     empty = [code for code, reason in args.override if not reason.strip()]
     if empty or (args.patch_approved is not None and not args.patch_approved.strip()):
         raise UsageError("a person sets something aside with a reason", next="debug-spyre close --help")
-    now = present(Path(session.checkout))
+    now, kept = present(Path(session.checkout)), kept_texts(folder.path)
     return CloseRequest(
         tree_digest=now.tree,
         backend=now.backend,
         changes=_changes(folder, session, now.tree),
-        retrospective=Retrospective(args.cause, args.wasted, args.signal),
+        retrospective=Retrospective(*(getattr(args, name) or kept.get(name) for name in ("cause", "wasted", "signal"))),
         overrides=dict(args.override),
         approved=args.patch_approved,
-        next_action=args.next_action,
+        next_action=args.next_action or kept.get("next_action"),
         workaround=args.workaround,
         trouble=seals.trouble(folder.path),
     )
@@ -177,7 +180,7 @@ def _says_closed(session: Session, gate: Gate, wanted: Status, claim: CloseReque
     if session.since_bundle:
         lines.append(f"  the bundle lacks what came after it: {', '.join(session.since_bundle[:SHOWN])}")
         lines.append(f"  next: debug-spyre escalate --session {session.stem}")
-    elif (claim.workaround or wanted is Status.BLOCKED) and session.bundle is None:
+    elif (claim.workaround or session.verified_repro is not None) and session.bundle is None:
         lines.append(
             f"  next: debug-spyre escalate --session {session.stem}"
         )  # a closed session is not the current one

@@ -29,6 +29,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="folder and zip inside the session's folder (default: escalation, escalation-2, ...)",
     )
+    parser.add_argument("--title", metavar="TEXT", help="title of the issue (default: what was measured)")
     parser.add_argument(
         "--cap", type=float, default=bundle.DEFAULT_CAP / MEGABYTE, metavar="MB", help="size cap (default %(default)g)"
     )
@@ -51,7 +52,7 @@ def _escalate(args: Namespace) -> int:
         raise _refusal(missing)
     if not args.preview:
         after_change(folder)  # the page goes along as it stands now
-    issue, entries = handover.gather(folder, session, evidence)
+    issue, entries = handover.gather(folder, session, evidence, title=args.title)
     private = bundle.private_of_this_host()
     private = replace(private, hosts=(*private.hosts, *args.hide))
     plan = bundle.plan_bundle(entries, private=private, cap=int(args.cap * MEGABYTE))

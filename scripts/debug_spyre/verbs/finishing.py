@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.gate import finishing as core
+from debug_spyre.gate.io.kept_texts import forget_texts, keep_texts
 from debug_spyre.gate.io.validation_jobs import present
-from debug_spyre.host.files import PRIVATE, write_atomically
 from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.runs.io.jobs import SCRIPTS
 from debug_spyre.session.io.workspace import Folder, load_session
@@ -23,8 +23,7 @@ from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import Exit
 from debug_spyre.vocabulary.words import Status
 
-TEXTS = ("cause", "wasted", "signal", "next_action")
-KEPT, DOSSIER = "finish.json", "dossier.json"
+DOSSIER = "dossier.json"
 WIDTH = 160
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from debug_spyre.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -54,7 +53,7 @@ def _finish(args: Namespace) -> int:
     folder = the_session(args)
     session = load_session(folder)
     check_open(session)
-    texts = _texts(args, folder)
+    texts: dict[str, str | None] = dict(keep_texts(folder.path, vars(args)))
     causes = _causes(folder)
     plan = core.plan(
         is_changed=_is_changed(session),
@@ -68,13 +67,15 @@ def _finish(args: Namespace) -> int:
     if plan.status is None:
         following = "change the code or the test, then the same call; or: debug-spyre close blocked --next TEXT"
         return _stop(args, folder, steps, _Stop("validate", plan.why, following, int(Exit.NO)))
-    texts["cause"] = texts.get("cause") or core.cause_text(causes)
+    typed = texts.get("cause")
+    texts["cause"] = typed or core.cause_text(causes)
     asked = _missing_texts(folder, texts)
     if plan.status is Status.RESOLVED and asked:
         why = "`resolved` asks for three texts: the cause, what was wasted effort, which signal pointed to the cause"
         return _stop(args, folder, steps, _Stop("retrospective", why, asked, int(Exit.NO)))
     for step in plan.steps:
         words = _words(step, args, plan, texts, folder)
+        words += ["--title", typed] if step == core.ESCALATE and typed else []
         done = subprocess.run(
             [sys.executable, "-P", "-c", _BOOT, str(SCRIPTS), *words], capture_output=True, text=True, check=False
         )
@@ -89,19 +90,6 @@ def _finish(args: Namespace) -> int:
         if done.returncode != 0:
             return _stop(args, folder, steps, _Stop(step, told["text"], told["next"], done.returncode))
     return _end(args, folder, steps)
-
-
-def _texts(args: Namespace, folder: Folder) -> dict[str, str | None]:
-    """The texts of this call, and those of earlier ones that were stopped: nothing has to be typed twice."""
-    path = folder.path / KEPT
-    kept: dict[str, str | None] = {}
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        kept = {}
-    kept |= {name: getattr(args, name) for name in TEXTS if (getattr(args, name) or "").strip()}
-    write_atomically(path, json.dumps(kept, ensure_ascii=False), mode=PRIVATE)
-    return kept
 
 
 def _missing_texts(folder: Folder, texts: Mapping[str, str | None]) -> str | None:
@@ -187,14 +175,26 @@ def _end(args: Namespace, folder: Folder, steps: list[dict[str, Any]]) -> int:
     session = load_session(folder)
     html = after_change(folder)
     named = core.labels(session)
-    (folder.path / KEPT).unlink(missing_ok=True)
+    forget_texts(folder.path)
     waiting = _waiting(folder)
     following = f"debug-spyre status --session {waiting}" if waiting else "debug-spyre status"
     lines = [*_lines(steps), f"session {folder.stem} is {session.status}" + (f" ({', '.join(named)})" if named else "")]
-    lines += [f"log: {html}", f"next: {following}"]
+    files = _files_left(folder, session)
+    lines += [*(f"{what}: {path}" for what, path in files.items()), f"log: {html}", f"next: {following}"]
     data = {"steps": steps, "status": str(session.status), "labels": list(named), "stopped_at": None, "next": following}
-    answer(lines, {**data, "log": str(html)}, as_json=args.json)
+    answer(lines, {**data, **files, "log": str(html)}, as_json=args.json)
     return int(Exit.YES)
+
+
+def _files_left(folder: Folder, session: Session) -> dict[str, str]:
+    """What a person takes from here: the patch and the bundle."""
+    found = {}
+    if session.reverts and session.reverts[-1].patch:
+        found["patch"] = str(folder.path / session.reverts[-1].patch)
+    if session.bundle is not None:
+        found["issue"] = str(folder.path / str(session.bundle.report))
+        found["zip"] = str(folder.path / str(session.bundle.data.get("zip", "")))
+    return found
 
 
 def _lines(steps: list[dict[str, Any]]) -> list[str]:

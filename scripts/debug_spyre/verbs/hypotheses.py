@@ -12,7 +12,7 @@ from debug_spyre.queue import queue_rules, queue_words
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.state import Session
-from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
+from debug_spyre.verbs.session_option import add_session_argument, after_change, answer_in, the_session
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import BadInputError, RefusedError, UsageError
 from debug_spyre.vocabulary.words import VERDICTS
@@ -189,8 +189,11 @@ def _list(args: Namespace) -> int:
     session = load_session(folder)
     rows = queue_rules.in_order(session.hypotheses)
     lines = [queue_words.say_row(row) for row in rows] or ["the queue is empty", "  next: debug-spyre hypothesis seed"]
-    answer(
-        [*lines, *(queue_words.following(session) if rows else [])], queue_words.queue_json(session), as_json=args.json
+    answer_in(
+        folder,
+        [*lines, *(queue_words.following(session) if rows else [])],
+        queue_words.queue_json(session),
+        as_json=args.json,
     )
     return 0
 
@@ -203,7 +206,7 @@ def _change(args: Namespace, make: Any, says: Any, *, folder: Folder | None = No
     folder = folder or the_session(args)
     session = folder.journal.record(make)
     after_change(folder)
-    answer(says(session), queue_words.queue_json(session) if args.json else {}, as_json=args.json)
+    answer_in(folder, says(session), queue_words.queue_json(session) if args.json else {}, as_json=args.json)
     return session
 
 

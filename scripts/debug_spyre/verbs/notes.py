@@ -14,7 +14,7 @@ from debug_spyre.runs.io.run_environment import BACKEND
 from debug_spyre.session.events import ArtifactSaved, Event, ExperimentNoted, FindingNoted, NextNoted, SummaryNoted
 from debug_spyre.session.io.workspace import Folder, find_checkout
 from debug_spyre.session.state import Session
-from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
+from debug_spyre.verbs.session_option import add_session_argument, after_change, answer_in, the_session
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import BadInputError, UsageError
 
@@ -158,7 +158,12 @@ def _save(args: Namespace) -> int:
     lines = [f"saved {path}"]
     if args.name.endswith(".py"):
         lines.append(f"run it: debug-spyre exec -- python {shlex.quote(str(path))}")
-    answer(lines, {"session": folder.stem, "path": str(path), "size": len(data), "log": str(html)}, as_json=args.json)
+    answer_in(
+        folder,
+        lines,
+        {"session": folder.stem, "path": str(path), "size": len(data), "log": str(html)},
+        as_json=args.json,
+    )
     return 0
 
 

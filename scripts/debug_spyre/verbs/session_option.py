@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from debug_spyre.page.io.redraw import draw_later
 from debug_spyre.runs.io.finding_runs import RunPlace
 from debug_spyre.runs.io.run_folder import RUNS, RunFolder
-from debug_spyre.session.io.workspace import Folder, find_checkout, find_session, logs_folder
+from debug_spyre.session.io.workspace import Folder, find_checkout, find_session, logs_folder, open_sessions
 from debug_spyre.session.state import Member, Session
+from debug_spyre.verbs.verb import answer
 from debug_spyre.vocabulary.errors import RefusedError
 
+_PROPOSED = re.compile(r"\s*(?:next|run it): debug-spyre (?!investigate|triage|open|doctor)")
 DRAWN_AT_ONCE = 100_000  # bytes of the journal: about 80 experiments, which take the page 0.05 s
 
 
@@ -76,3 +81,18 @@ def add_cards_argument(parser: ArgumentParser) -> None:
         metavar="all|N|LIST",
         help="spread over all cards, over N cards, or over those listed (0,3,5): one process a card",
     )
+
+
+def answer_in(folder: Folder, lines: Iterable[str], data: dict[str, Any], *, as_json: bool) -> None:
+    """Print an answer about a session; where several are open, each command that it proposes names this one."""
+    several = not as_json and len(open_sessions(folder.path.parent)) > 1
+    answer([named(line, folder.stem) for line in lines] if several else lines, data, as_json=as_json)
+
+
+def named(line: str, stem: str) -> str:
+    """The line with `--session STEM` in the command that it proposes, if it proposes one without."""
+    found = _PROPOSED.match(line)
+    if found is None or "--session" in line:
+        return line
+    command, dashes, rest = line.partition(" -- ")
+    return f"{command} --session {stem}{dashes}{rest}"

@@ -19,7 +19,7 @@ from debug_spyre.session.io.evidence_store import all_evidence
 from debug_spyre.session.io.workspace import Folder, find_checkout, logs_folder, session_folders
 from debug_spyre.session.state import Session
 from debug_spyre.triage.io.opening import half_moves
-from debug_spyre.verbs.session_option import add_session_argument, the_session
+from debug_spyre.verbs.session_option import add_session_argument, answer_in, the_session
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
 from debug_spyre.vocabulary.evidence import Evidence
@@ -136,7 +136,14 @@ def _status(args: Namespace) -> int:
         raise UsageError("--watch follows one session, --all lists them", next="debug-spyre status --watch")
     if args.all:
         return _status_all(args)
-    folder = the_session(args)
+    try:
+        folder = the_session(args)
+    except UsageError:
+        logs = workspace.logs_folder(workspace.find_checkout())
+        asks_for_one = args.session or args.watch or args.json or args.brief or args.hook
+        if asks_for_one or workspace.open_sessions(logs) or not workspace.session_folders(logs):
+            raise
+        return _status_all(args)  # nothing is open: what there was
     if args.hook:
         held = at_stop(json.load(sys.stdin), workspace.load_session(folder), folder.path)
         print(json.dumps(held) if held else "")
@@ -146,7 +153,9 @@ def _status(args: Namespace) -> int:
     if finish_run.recover(folder.path):  # a run whose supervisor was killed is recorded as lost by whoever looks
         redraw(folder.path)
     session, evidence = _load(folder)
-    answer(_shown(args, session, evidence, folder), _status_json(session, evidence, folder), as_json=args.json)
+    answer_in(
+        folder, _shown(args, session, evidence, folder), _status_json(session, evidence, folder), as_json=args.json
+    )
     return 0
 
 

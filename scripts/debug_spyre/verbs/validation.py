@@ -24,7 +24,7 @@ from debug_spyre.session.replay import replay
 from debug_spyre.tree.changes import Changes, read_patch
 from debug_spyre.tree.io.ownership import patch_since
 from debug_spyre.tree.io.test_code import with_test_code
-from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
+from debug_spyre.verbs.session_option import add_session_argument, after_change, answer_in, the_session
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError
 from debug_spyre.vocabulary.words import POST_FIX, POST_FIX_MATRIX, GateState
@@ -190,7 +190,8 @@ def _record(folder: Folder, changes: Changes | None, args: Namespace) -> int:
         "regressions": len(made) - 1,
         "log": str(html),
     }
-    answer(
+    answer_in(
+        folder,
         [*_says(table, gate, _measured(folder).tries, regressions=len(made) - 1), f"log: {html}"],
         data,
         as_json=args.json,

@@ -31,8 +31,10 @@ DOSSIER = "dossier.json"
 SCRIPTS = ("repro.py", "repro_vllm.py", "repro_test.py")
 
 
-def gather(folder: Folder, session: Session, evidence: Mapping[str, Evidence]) -> tuple[Issue, list[Entry]]:
-    """The issue and the entries of the bundle, the issue's own text included."""
+def gather(
+    folder: Folder, session: Session, evidence: Mapping[str, Evidence], *, title: str | None = None
+) -> tuple[Issue, list[Entry]]:
+    """The issue and the entries of the bundle, the issue's own text included. `title`: instead of what was measured."""
     report = last_report(session, "repro")
     repro = _repro(folder, report)
     finding = finding_of(session, _causes(folder))
@@ -41,6 +43,7 @@ def gather(folder: Folder, session: Session, evidence: Mapping[str, Evidence]) -
     issue = build_issue(
         session,
         evidence,
+        title=title,
         finding=finding,
         shown=_shown(folder, session, report),
         repro=repro,

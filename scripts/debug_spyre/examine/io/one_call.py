@@ -163,6 +163,7 @@ def _order(engine: Engine, cause: CallCause, prelude: Sequence[JsonCall]) -> Cal
         if shows(before):
             cause.before = tuple(fewest(before, shows))
             cause.relations = tuple(_relations(engine, cause))
+            cause.ways = _measured_ways(engine, cause)
             return cause
     cause.open.append(f"right when it runs alone, and after the {len(prelude)} calls that were recorded before it")
     return cause
@@ -173,22 +174,27 @@ def _relations(engine: Engine, cause: CallCause) -> list[str]:
     if len(cause.before) != 1 or packet_of(cause.before[0]["op"]) != packet_of(cause.call["op"]):
         return []
     (earlier,) = cause.before
-    told = engine.ask([{"kind": "space", "call": earlier}])[0].get("space") or {}
-    wanted = tensor_specs(cause.call)
     found = []
-    for group in space_from(earlier, told).groups:
-        tensor, dim = group[0]
-        back = dim - len(tensor_specs(earlier)[tensor]["shape"])
-        if tensor >= len(wanted) or len(wanted[tensor]["shape"]) < -back:
+    for back in range(-1, -1 - max(len(s["shape"]) for s in tensor_specs(earlier)), -1):
+        group, _ = places_at(earlier, back)
+        _, size = places_at(cause.call, back)
+        if not group or size is None:
             continue
-        size = wanted[tensor]["shape"][back]
         tried = [(word, n) for word, n in (("shorter", size // 2), ("equal", size), ("longer", 2 * size)) if n > 0]
         answers = [engine.points([cause.call], before=[resized(earlier, group, n)])[0] for _, n in tried]
         shows = [word for (word, _), a in zip(tried, answers, strict=True) if verdict_of(a).answer is cause.bad]
         if 0 < len(shows) < len(tried):
-            named = "last dimension" if back == -1 else f"dimension {back}"
-            found.append(f"{named} of argument {tensor} is {' or '.join(shows)}")
+            found.append(f"{'last dimension' if back == -1 else f'dimension {back}'} is {' or '.join(shows)}")
     return found
+
+
+def places_at(call: JsonCall, back: int) -> tuple[list[tuple[int, int]], int | None]:
+    """(tensor, dimension) of all that have the full size at this dimension, counted from the end; and that size."""
+    shapes = [list(s["shape"]) for s in tensor_specs(call)]
+    sizes = [shape[back] for shape in shapes if len(shape) >= -back]
+    if not sizes:
+        return [], None
+    return [(t, len(s) + back) for t, s in enumerate(shapes) if len(s) >= -back and s[back] == max(sizes)], max(sizes)
 
 
 def fewest(items: Sequence[JsonCall], shows: Any) -> list[JsonCall]:
@@ -217,7 +223,7 @@ def _measured_ways(engine: Engine, cause: CallCause) -> list[dict[str, str]]:
     """Other forms of the very call, with its own values, each measured."""
     condition = cause.found.condition if cause.found else None
     ways = ways_round(cause.call, cause.space, condition)
-    answers = engine.points([call for _, call in ways])
+    answers = engine.points([call for _, call in ways], before=cause.before)
     return [
         {"text": text, "measured": str(a.get("verdict") or "died")} for (text, _), a in zip(ways, answers, strict=True)
     ]

@@ -58,7 +58,9 @@ def op_cause(place: Place) -> list[Cause]:
     assert scene.shadow is not None
     recorded = _recorded(draft, scene.ledger, scene.shadow)
     row = add_row(
-        place.session, f"{draft.first.op} at {draft.first.site} is {draft.verdict} by itself", "debug-spyre investigate"
+        place.session,
+        f"{draft.first.op} at {draft.first.site} is {draft.verdict} in the failing tests",
+        "debug-spyre investigate",
     )
     folder = place.session.folder.path
     engine = Engine(folder, scene.work.checkout, folder / "investigate" / name, hypothesis=row)

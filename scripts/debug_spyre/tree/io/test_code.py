@@ -19,7 +19,7 @@ _WORDS = re.compile(r"expect|golden|reference|oracle|fixture|testing|test_|_test
 
 def with_test_code(changes: Changes, patch: bytes, checkout: Path) -> Changes:
     """The changes with every file among the tests that only tests import, directly or through each other."""
-    asked = [name for name in changes.files if name.endswith(".py") and name not in changes.tests]
+    asked = [name for name in changes.files if name.endswith(".py") and name not in (*changes.tests, *changes.unmarked)]
     found = [*changes.tests, *_only_tests_import(asked, checkout)] if asked else list(changes.tests)
     return replace(changes, tests=tuple(found), expectations=expectations(patch, found))
 
