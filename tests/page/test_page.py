@@ -454,3 +454,18 @@ def test_maps_of_tests_outside_the_cluster_stay_away(story, strict, tmp_path):
     html = read(told.folder)
     text = strict.check(html).text
     assert "mine" in text and "tests/other.py::x" not in text and html.count("Error map.") == 1
+
+
+def test_a_workaround_that_works_is_no_cause_and_a_blocked_session_asked_no_gate(story, tmp_path):
+    told = story.Story(tmp_path)
+    story.opened(told)
+    told.run("baseline", ["pytest", story.PROBE])
+    for number, text in ((1, "the plan ignores the rows"), (2, "work-around: one dimension"), (3, "Fix of the offset")):
+        told.add(ev.HypothesisAdded(number=number, text=text, test="t"))
+        told.add(ev.HypothesisConcluded(number=number, verdict="confirmed", sentence="yes"))
+    told.add(ev.ValidationRecorded(rows=(), gate={"gate": "shut", "reasons": [{"code": "x"}]}))
+    told.add(ev.SessionClosed(status="blocked", next_action="a person decides"))
+    page.render(told.folder)
+    twin = (told.folder.path / "log.md").read_text(encoding="utf-8")
+    assert "Cause: **confirmed** H1 the plan ignores the rows" in twin
+    assert "Gate: **shut**" not in twin

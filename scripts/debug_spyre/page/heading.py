@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from debug_spyre.page.nodeid_layout import NodeId, node_id
 from debug_spyre.page.page_context import Frame, Link, Word, scope_words
 from debug_spyre.page.validation_section import ValidationView
-from debug_spyre.session.state import Run
+from debug_spyre.session.state import Hypothesis, Run
 from debug_spyre.vocabulary.local_time import Moment, between, duration
 from debug_spyre.vocabulary.safe_text import Piece, count
 from debug_spyre.vocabulary.words import POST_FIX, POST_FIX_MATRIX, HypothesisStatus, Status
 
+_FIX = re.compile(r"(?:work-?around|fix)\b", re.IGNORECASE)
 FEW_DONE = 3  # fewer finished tests give no estimate
 
 
@@ -92,7 +94,7 @@ def _cause(frame: Frame) -> Fact:
     rows = frame.session.hypotheses
     confirmed = [h for h in rows if h.status is HypothesisStatus.CONFIRMED]
     if confirmed:
-        row = ([h for h in confirmed if h.test_class != "code-change"] or confirmed)[-1]  # a fix that works is no cause
+        row = ([h for h in confirmed if not _is_fix(h)] or confirmed)[-1]
         return Fact(
             "Cause",
             Word("confirmed", "confirmed"),
@@ -101,6 +103,11 @@ def _cause(frame: Frame) -> Fact:
     tested = [h for h in rows if h.status in {HypothesisStatus.RULED_OUT, HypothesisStatus.INCONCLUSIVE}]
     note = f"{len(tested)} of {count(len(rows), 'row')} tested" if rows else "queue is empty"
     return Fact("Cause", Word("unknown", "not known yet"), (Piece(note),))
+
+
+def _is_fix(row: Hypothesis) -> bool:
+    """A change that works is no cause."""
+    return row.test_class == "code-change" or _FIX.match(row.text) is not None
 
 
 def _after(frame: Frame, name: str, label: str) -> Fact:
@@ -164,6 +171,8 @@ def _gate(frame: Frame) -> Fact:
     validation = frame.session.validation
     if validation is None:
         return Fact("Gate", Word("to-come", "not judged yet"), (Piece("no validation"),))
+    if frame.session.closing is not None and frame.session.status is Status.BLOCKED:
+        return Fact("Gate", Word("to-come", "not asked"), (Piece("the session ended as blocked"),))
     state = str(validation.gate.get("gate", "unknown"))
     reasons = validation.gate.get("reasons") or ()
     word = state if state in {"open", "shut"} else "unknown"
