@@ -58,7 +58,7 @@ def test_a_row_from_queued_to_its_verdict(place):
     row = place.session.hypotheses[0]
     assert (row.status, row.excerpt, row.runs) == (HypothesisStatus.CONFIRMED, ("line 3", "line 4", "line 5"), ("r9",))
     assert row.command == "debug-spyre shadow t::a"
-    assert "next: debug-spyre validate" in out
+    assert "next: debug-spyre finish" in out
 
 
 def test_without_an_excerpt_the_runs_own_digest_is_the_evidence(place):
@@ -123,7 +123,7 @@ def test_when_every_row_is_tested_and_none_explains_the_next_tier_is_asked_for(p
     story.row("ruled-out")
     place.tell(story)
     _, out, _ = place.run("hypothesis", "list")
-    assert "next tier" in out
+    assert "none explains" in out and "next: debug-spyre shadow" in out
     assert place.json("hypothesis", "list")[1]["nothing_explains"] is True
 
 

@@ -180,13 +180,20 @@ def _says_closed(session: Session, gate: Gate, wanted: Status, claim: CloseReque
     if session.since_bundle:
         lines.append(f"  the bundle lacks what came after it: {', '.join(session.since_bundle[:SHOWN])}")
         lines.append(f"  next: debug-spyre escalate --session {session.stem}")
-    elif (claim.workaround or session.verified_repro is not None) and session.bundle is None:
+    elif session.bundle is None and _is_for_its_team(session, claim):
         lines.append(
             f"  next: debug-spyre escalate --session {session.stem}"
         )  # a closed session is not the current one
     if wanted is Status.BLOCKED and nothing_explains(session):
         lines.insert(1, "  every row was tested and none explains it: the next tier is named")
     return lines
+
+
+def _is_for_its_team(session: Session, claim: CloseRequest) -> bool:
+    """The bug was proved in torch-spyre, is gone round, or is said to be theirs."""
+    told = (claim.next_action or "").lower().replace("_", "-")
+    is_gone_round = claim.workaround or bool(claim.approved)
+    return is_gone_round or session.verified_repro is not None or "torch-spyre" in told
 
 
 def _says_refused(gate: Gate, wanted: Status) -> list[str]:
