@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from debug_spyre.session.forms import check_forms
 from debug_spyre.vocabulary.codec import FormError, from_json, to_json
 
 VERSION = 1
@@ -369,6 +370,7 @@ def from_line(line: str) -> Event:
     if cls is None or data.get("v") != VERSION:
         return UnknownEvent(original=data, **head)
     try:
+        check_forms(cls.kind, data)
         return from_json(cls, data, cls.kind)
     except FormError as error:
         raise EventFormatError(str(error)) from error
