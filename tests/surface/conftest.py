@@ -2,10 +2,10 @@
 
 import pytest
 
-from debug_spyre.surface.index import Index
 from debug_spyre.surface.names import parse
 from debug_spyre.surface.op_verdict import answer_on
 from debug_spyre.surface.registry import read_surface
+from debug_spyre.surface.verdicts import Index
 
 
 class Reading:

@@ -259,7 +259,7 @@ def test_int64_by_another_way_is_marked(reading):
 
 
 def test_places_on_the_cpu_are_listed_for_programs(reading):
-    from debug_spyre.surface.op_words import op_json
+    from debug_spyre.surface.op_verdict import op_json
 
     text = (
         TORCH

@@ -49,9 +49,8 @@ def test_an_answer_is_short_and_names_the_places(package):
 
 
 def test_every_op_of_the_card_is_said_in_eight_lines():
-    from debug_spyre.surface.index import Index
-    from debug_spyre.surface.op_verdict import answer_on
-    from debug_spyre.surface.op_words import lines_of
+    from debug_spyre.surface.op_verdict import answer_on, lines_of
+    from debug_spyre.surface.verdicts import Index
 
     index = Index(load_surface(find_package(None, str(BACKEND))))
     lengths = [len(lines_of(answer_on(index, name))) for name in index.packets()]

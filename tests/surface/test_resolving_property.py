@@ -6,9 +6,7 @@ import os
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debug_spyre.surface.cpp import read_cpp
-from debug_spyre.surface.registry import read_surface
-from debug_spyre.surface.rows import read_rows
+from debug_spyre.surface.registry import read_cpp, read_rows, read_surface
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 OPS = ["mm", "bmm", "exp", "sin", "cos", "tril", "relu", "where", "cat", "sum"]

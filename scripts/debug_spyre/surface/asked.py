@@ -8,11 +8,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from debug_spyre.surface.index import Index
-from debug_spyre.surface.leaves import LeafTable
 from debug_spyre.surface.names import OpName, from_schema_name
 from debug_spyre.surface.sites import Form, Site
-from debug_spyre.surface.verdicts import Leaf, Verdict, body_in_words, by_kernel
+from debug_spyre.surface.verdicts import Index, Leaf, Verdict, body_in_words, by_kernel
+
+
+@dataclass(slots=True)
+class LeafTable:
+    """The table; its lines are found when the first is asked for."""
+
+    text: str
+    _lines: dict[str, str] = field(default_factory=dict)
+
+    def calls(self, full: str, kind: str) -> list[list[str]]:
+        """What one call needs, a list for each way to call it.
+
+        Kind c: the ops that a composite kernel calls; d: those of Inductor's decomposition; l: what Inductor's lowering needs of a
+        backend; p: what a pass of Inductor puts in its place. A way that needs nothing counts only where there is no other.
+        """
+        if not self._lines:
+            self._lines = {line.rpartition("\t")[0]: line.rpartition("\t")[2] for line in self.text.splitlines()}
+        found = self._lines.get(f"{full}\t{kind}")
+        if found is None:
+            return []
+        return [variant.split(",") for variant in found.split("|") if variant] or [[]]
+
 
 DEEPEST = 12
 _KERNELS = {form.value: form for form in Form}

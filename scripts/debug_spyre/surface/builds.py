@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from debug_spyre.surface.asked import Registry, full_name
-from debug_spyre.surface.index import Index
 from debug_spyre.surface.names import OpName
 from debug_spyre.surface.op_verdict import judge
+from debug_spyre.surface.verdicts import Index
 
 MODES = ("eager", "compiled")
 KINDS = ("lost", "gained", "changed", "no longer works", "works now")

@@ -12,14 +12,12 @@ from typing import Any
 from debug_spyre.session.io.workspace import find_checkout, logs_folder
 from debug_spyre.surface.builds import build_of, changes
 from debug_spyre.surface.builds import lines_of as change_lines
-from debug_spyre.surface.index import Index
-from debug_spyre.surface.io.asking import Asked, ask_registry
-from debug_spyre.surface.io.earlier_builds import all_packets, earlier_build
+from debug_spyre.surface.io.asking import Asked, all_packets, ask_registry, earlier_build
 from debug_spyre.surface.io.fallback_ops import fallen_ops, is_log
 from debug_spyre.surface.io.package_files import cache_folders, find_package, load_surface
 from debug_spyre.surface.names import OpName, name_in_words, near, parse
-from debug_spyre.surface.op_verdict import OpAnswer, answer_on
-from debug_spyre.surface.op_words import lines_of, op_json, unresolved_json, unresolved_lines
+from debug_spyre.surface.op_verdict import OpAnswer, answer_on, lines_of, op_json, unresolved_json, unresolved_lines
+from debug_spyre.surface.verdicts import Index
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import BadInputError, DebugSpyreError, Exit, UsageError
 

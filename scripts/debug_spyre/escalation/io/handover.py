@@ -17,12 +17,11 @@ from debug_spyre.session.events import ReportMade
 from debug_spyre.session.io import seals
 from debug_spyre.session.io.workspace import Folder
 from debug_spyre.session.state import Session
-from debug_spyre.surface.index import Index
 from debug_spyre.surface.io.asking import ask_registry
 from debug_spyre.surface.io.package_files import cache_folders, find_package, load_surface
 from debug_spyre.surface.names import parse
-from debug_spyre.surface.op_verdict import OpAnswer, answer_on
-from debug_spyre.surface.op_words import said
+from debug_spyre.surface.op_verdict import OpAnswer, answer_on, said
+from debug_spyre.surface.verdicts import Index
 from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.evidence import Evidence, failure_to_json
 

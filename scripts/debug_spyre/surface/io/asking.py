@@ -15,11 +15,13 @@ from typing import Any
 from debug_spyre.card.lock import card_lock
 from debug_spyre.host.interpreter import choose
 from debug_spyre.host.provenance import revision_of
-from debug_spyre.surface.asked import Registry, full_name
-from debug_spyre.surface.io.package_files import DATA, Found, build_key, keep_text
-from debug_spyre.surface.leaves import LeafTable
+from debug_spyre.surface.asked import LeafTable, Registry, full_name
+from debug_spyre.surface.builds import Build, build_from_answer, build_of
+from debug_spyre.surface.io.package_files import DATA, Found, build_key, find_package, keep_text, load_surface
+from debug_spyre.surface.names import OpName
 from debug_spyre.surface.sites import Form, Surface
-from debug_spyre.vocabulary.errors import CardBusyError
+from debug_spyre.surface.verdicts import Index
+from debug_spyre.vocabulary.errors import BadInputError, CardBusyError
 
 SCRIPT = Path(__file__).parents[2] / "inside/debug_spyre_registry.py"
 LEAVES = DATA / "leaves-2.13.0.tsv"
@@ -160,3 +162,54 @@ def _seconds() -> float:
     with suppress(ValueError):
         return float(os.environ.get("DEBUG_SPYRE_ASK_SECONDS") or SECONDS)
     return SECONDS
+
+
+def all_packets(registry: Registry) -> list[OpName]:
+    """Every packet of the dispatcher."""
+    return [OpName(*name.split(".", 1)) for name in registry.names()]
+
+
+def earlier_build(given: str, checkout: Path | None, *, caches: tuple[Path, ...]) -> tuple[Build, str]:
+    """(the build, its name for people) of `--against GIVEN`.
+
+    Raises:
+        BadInputError: it is neither a folder with a torch_spyre, nor an answer of `op --all --json`, nor a revision asked before.
+    """
+    path = Path(given)
+    if path.is_dir():
+        found = find_package(checkout, given)
+        surface = load_surface(found, caches=caches)
+        asked = ask_registry(found, surface, checkout, caches=caches)
+        if asked.registry is None:
+            raise BadInputError(
+                f"--against {given}: {asked.how}", next="debug-spyre op --against FILE, an answer of op --all --json"
+            )
+        return build_of(Index(surface), asked.registry, all_packets(asked.registry)), given
+    if path.is_file():
+        try:
+            return build_from_answer(json.loads(path.read_text(encoding="utf-8"))), path.name
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BadInputError(
+                f"--against {given}: not an answer of op --all --json ({error!r})",
+                next="debug-spyre op --all --json > FILE",
+            ) from error
+    return _from_cache(given, caches)
+
+
+def _from_cache(given: str, caches: tuple[Path, ...]) -> tuple[Build, str]:
+    known = []
+    kept = [path for cache in caches for path in cache.glob(f"*{REGISTRY}")]
+    for path in sorted(kept, key=lambda p: p.stat().st_mtime, reverse=True):
+        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            told = json.loads(path.read_text(encoding="utf-8"))
+            revision = str(told["package"]["revision"] or "")
+            known += [revision[:12]] if revision else []
+            if len(given) >= 4 and revision.startswith(given):
+                registry = answer_of(told).registry
+                assert registry is not None
+                return build_of(Index(Surface()), registry, all_packets(registry)), revision[:12]
+    raise BadInputError(
+        f"--against {given}: no such folder or file, and no build of that revision was asked before "
+        f"({'these were: ' + ' '.join(dict.fromkeys(known)) if known else 'none was'})",
+        next="debug-spyre op --against DIR, with the folder of a torch_spyre checkout",
+    )
