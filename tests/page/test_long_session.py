@@ -12,7 +12,7 @@ from tests.bench.verbs import session_of
 from tests.page.strict import Page, check
 
 from debug_spyre.page.io import page
-from debug_spyre.page.selection import OLDER
+from debug_spyre.page.page_context import OLDER
 from debug_spyre.session import events as ev
 from debug_spyre.session.io import checkpoint
 from debug_spyre.session.io.workspace import Folder, session_folders

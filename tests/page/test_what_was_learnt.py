@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from debug_spyre.page.entry_words import run_word
-from debug_spyre.page.errormap import error_map
 from debug_spyre.page.heading import _left
 from debug_spyre.page.io import page
+from debug_spyre.page.pictures import error_map
+from debug_spyre.page.queue_rows import run_word
 from debug_spyre.runs.io import child
 from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import load_session

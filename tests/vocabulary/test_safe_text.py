@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from debug_spyre.page.markdown_text import block, cell, code, plain
+from debug_spyre.page.markdown_twin import block, cell, code, plain
 from debug_spyre.page.matrix_picture import WIDTH, cells, strip_picture
 from debug_spyre.page.nodeid_layout import groups, path_parts, split
 from debug_spyre.vocabulary import safe_text as t

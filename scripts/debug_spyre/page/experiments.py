@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.page.entry_words import STANDING, conclusion, rows_of, run_word, title, took, who
 from debug_spyre.page.heading import result_words
 from debug_spyre.page.output import TAIL_LINES, OutputLine, line_css, output_line, tail_lines
-from debug_spyre.page.page_context import Frame, Link, Word, scope_words
+from debug_spyre.page.page_context import OLDER, Frame, Link, Word, items_on_page, scope_words
 from debug_spyre.page.pictures import Picture
-from debug_spyre.page.selection import OLDER, items_on_page
+from debug_spyre.page.queue_rows import STANDING, conclusion, rows_of, run_word, title, took, who
 from debug_spyre.page.timeline import timeline_picture
 from debug_spyre.queue.session_warnings import unattributed
 from debug_spyre.session.events import ExperimentNoted

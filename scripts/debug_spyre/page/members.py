@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from debug_spyre.page.nodeid_layout import Group, NodeId, groups, natural, node_id
 from debug_spyre.page.page_context import Frame, Link, scope_words, session_link
-from debug_spyre.page.pictures import Picture
-from debug_spyre.page.severity_picture import severity_picture
+from debug_spyre.page.pictures import Picture, severity_picture
 from debug_spyre.runs.transitions import new_failures
 from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.evidence import Failure

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from debug_spyre.page.entry_words import rows_of, run_word, title
-from debug_spyre.page.page_context import Frame
-from debug_spyre.page.selection import items_left_out, rows_left_out
+from debug_spyre.page.page_context import Frame, items_left_out, rows_left_out
+from debug_spyre.page.queue_rows import rows_of, run_word, title
 from debug_spyre.session.events import ExperimentNoted
 from debug_spyre.session.state import Hypothesis, Run
 from debug_spyre.vocabulary.safe_text import one_line, quoted

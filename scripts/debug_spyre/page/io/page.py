@@ -48,8 +48,7 @@ def render(folder: Folder) -> Path:
     from debug_spyre.page.log import log_view
     from debug_spyre.page.markdown_twin import markdown
     from debug_spyre.page.older import older
-    from debug_spyre.page.page_context import Frame
-    from debug_spyre.page.selection import OLDER
+    from debug_spyre.page.page_context import OLDER, Frame
 
     page = folder.html.absolute()
     with _one_at_a_time(folder.path):
