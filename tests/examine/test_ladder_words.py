@@ -2,7 +2,7 @@
 
 import pytest
 
-from debug_spyre.examine.ladder_report import RUNGS, Step, conclusion, ladder_lines
+from debug_spyre.examine.shadow_report import RUNGS, Step, conclusion, ladder_lines
 
 
 def climbed(**showed):

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from debug_spyre.examine.call_sentences import sentence_of
+from debug_spyre.examine.dossier import sentence_of
 from debug_spyre.examine.features import tensor_specs
 from debug_spyre.examine.io.one_call import CallCause, _relations, places_at
 

@@ -2,8 +2,7 @@
 
 import json
 
-from debug_spyre.investigate.causes import draft_causes
-from debug_spyre.investigate.ledger import read_ledger
+from debug_spyre.investigate.causes import draft_causes, read_ledger
 
 
 def lines(*rows):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from debug_spyre.investigate.sentences import known_limits
+from debug_spyre.investigate.causes import known_limits
 from debug_spyre.surface.io.limits_probe import load_limits
 from debug_spyre.surface.limits import Limit, Reading
 

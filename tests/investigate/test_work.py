@@ -2,7 +2,7 @@
 
 import pytest
 
-from debug_spyre.investigate.io.work import Work
+from debug_spyre.investigate.io.matrix import Work
 from debug_spyre.vocabulary.errors import RefusedError
 
 

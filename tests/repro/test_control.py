@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from debug_spyre.repro.cpu_control import control_script
+from debug_spyre.repro.same_fault import control_script
 
 TEST = """
 import pytest

@@ -13,9 +13,20 @@ from debug_spyre.examine.typed_call import read_call
 from debug_spyre.repro.extraction import prune
 from debug_spyre.repro.same_fault import Fingerprint, agree, of_answer, of_failure, stable_words
 from debug_spyre.repro.script import MOST_LINES, Fault, count_lines, host_script, script, storage_script
-from debug_spyre.repro.shrink import parts_to_try, sizes_above, sizes_to_try, threshold_in_words
 from debug_spyre.repro.simpler import simplifications, variants, with_fills
-from debug_spyre.repro.sizes import Place, places, resize, says, tied, value_at, without_first
+from debug_spyre.repro.sizes import (
+    Place,
+    parts_to_try,
+    places,
+    resize,
+    says,
+    sizes_above,
+    sizes_to_try,
+    threshold_in_words,
+    tied,
+    value_at,
+    without_first,
+)
 from debug_spyre.repro.writing import contiguous, written
 from debug_spyre.vocabulary.errors import UsageError
 from debug_spyre.vocabulary.evidence import Failure, Kind

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from debug_spyre.runs.series_words import Seen, Spoilers, alone_against, isolated, repeated, smallest
+from debug_spyre.runs.run_words import Seen, Spoilers, alone_against, isolated, repeated, smallest
 from debug_spyre.vocabulary.evidence import Outcome
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))

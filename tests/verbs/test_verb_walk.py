@@ -18,7 +18,7 @@ from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.gate.io.validation_jobs import present
 from debug_spyre.page.io import page
 from debug_spyre.session import events as ev
-from debug_spyre.session.io.evidence_store import all_evidence
+from debug_spyre.session.io.workspace import all_evidence
 from debug_spyre.tree.io.snapshot import tree_digest
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, TestRecord, Work, evidence_to_json
 from debug_spyre.vocabulary.words import WORK_AFTER, WORK_BEFORE, HypothesisStatus, Status

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from debug_spyre.runs.pytest_words import Relation, Scope, relation, scope_of
-from debug_spyre.runs.transitions import Answer, RunOutcomes, predicate
+from debug_spyre.runs.transitions import Answer, RunOutcomes, compare_matrix, flips, predicate
 from debug_spyre.session.state import Member, Run, Session
 from debug_spyre.vocabulary.conditions import Conditions, Difference, differences
 from debug_spyre.vocabulary.evidence import Evidence
@@ -224,3 +224,49 @@ def is_same_scope(one: Measure, other: Measure) -> bool:
 def run_ids(measures: Iterable[Measure]) -> str:
     """r2, r7: for a sentence."""
     return ", ".join(m.run.id for m in measures)
+
+
+@dataclass(frozen=True, slots=True)
+class Regressions:
+    """Node ids by what became of them."""
+
+    new: tuple[str, ...] = ()  # passed before, fail now in every repeat
+    unsteady: tuple[str, ...] = ()  # pass and fail now; before they did not
+    worse: tuple[str, ...] = ()  # failed before, fail in a worse way now
+    vanished: tuple[str, ...] = ()  # had an outcome, now skipped, xfailed or none; members are judged elsewhere
+    unclear: tuple[str, ...] = ()  # fail now, no outcome before
+    flaky: tuple[str, ...] = ()  # pass and fail in both trees
+
+    @property
+    def nodeids(self) -> tuple[str, ...]:
+        """All that shut the gate."""
+        return tuple(dict.fromkeys((*self.new, *self.unsteady, *self.worse, *self.vanished)))
+
+    @property
+    def only_unsteady(self) -> bool:
+        """More runs of the tree at open may still show them as flakes."""
+        return bool(self.unsteady) and not (self.new or self.worse or self.vanished)
+
+
+def regressions(m: BeforeAfter) -> Regressions | None:
+    """The matrix after the fix against the matrix before it; None where one of them is missing."""
+    before, after = m.before_matrix, m.after_matrix
+    if before is None or before.sight is None or after is None or after.sight is None:
+        return None
+    befores = m.repeats(before, FULL_MATRIX, members_only=False) or [before.sight]
+    afters = m.repeats(after, POST_FIX_MATRIX, members_only=False) or [after.sight]
+    pairs = [[compare_matrix(one, sight) for one in befores] for sight in afters]
+    members = {x.nodeid for x in m.session.members}
+    fails = dict.fromkeys(n for row in pairs for change in row for n in change.new)
+    flaky = [n for n in fails if flips(n, afters) and flips(n, befores)]
+    unsteady = [n for n in fails if n not in flaky and flips(n, afters)]
+    # worse only if no earlier failure was as bad
+    worse = [n for row in pairs for n, _ in row[-1].worse if not any(n in change.still for change in row)]
+    return Regressions(
+        new=tuple(n for n in fails if n not in flaky and n not in unsteady),
+        unsteady=tuple(unsteady),
+        worse=tuple(dict.fromkeys(worse)),
+        vanished=tuple(dict.fromkeys(n for row in pairs for n, _ in row[-1].vanished if n not in members)),
+        unclear=tuple(dict.fromkeys(n for row in pairs for n in row[-1].unclear if n not in fails)),
+        flaky=tuple(flaky),
+    )

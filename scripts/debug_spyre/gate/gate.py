@@ -14,7 +14,7 @@ from debug_spyre.gate import gate_outcomes as conditions
 from debug_spyre.gate import gate_state
 from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.gate.close_request import OPEN, SHUT, UNKNOWN, CloseRequest, Condition, with_override
-from debug_spyre.gate.comparability import matrix_covers, same_conditions, tries
+from debug_spyre.gate.gate_state import matrix_covers, same_conditions, tries
 from debug_spyre.gate.work import no_added_cpu_work
 from debug_spyre.session.state import Session
 from debug_spyre.tree.changes import Changes, changes_from_json

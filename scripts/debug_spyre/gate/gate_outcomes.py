@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 
-from debug_spyre.gate.before_after import BeforeAfter, Measure, is_same_scope, run_ids
+from debug_spyre.gate.before_after import BeforeAfter, Measure, is_same_scope, regressions, run_ids
 from debug_spyre.gate.close_request import (
     BASELINE_MEMBERS,
     OPEN,
@@ -17,7 +17,6 @@ from debug_spyre.gate.close_request import (
     Condition,
     matrix_command,
 )
-from debug_spyre.gate.regressions import regressions
 from debug_spyre.runs.transitions import FAILING, Answer, RunOutcomes, TestResult, new_fallbacks, predicate
 from debug_spyre.session.state import Member
 from debug_spyre.tree.changes import Changes

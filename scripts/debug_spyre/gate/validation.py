@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.gate.before_after import BeforeAfter, Measure, is_same_scope
+from debug_spyre.gate.before_after import BeforeAfter, Measure, Regressions, is_same_scope, regressions
 from debug_spyre.gate.close_request import BASELINE_MEMBERS, matrix_command
-from debug_spyre.gate.regressions import Regressions, regressions
 from debug_spyre.runs.transitions import Answer, MatrixChange, TestResult, compare_matrix, predicate
 from debug_spyre.session.events import HypothesisAdded
 from debug_spyre.session.state import Member, Session

@@ -9,6 +9,47 @@ from typing import Any
 from debug_spyre.repro.script import Fault
 from debug_spyre.vocabulary.evidence import Failure, Stage
 
+_TEXT = '''"""The test below on the CPU: every "spyre" device becomes "cpu", nothing is compiled; the test itself is untouched.
+Exit status 0: it passes (the fault lies in torch-spyre's realisation); 1: it fails here too (our own logic); 2: could not run.
+"""
+import os
+
+os.environ["TORCHDYNAMO_DISABLE"] = "1"
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+NODES = {nodes!r}
+
+
+def on_cpu(value):
+    spyre = isinstance(value, str) and value.split(":")[0] == "spyre" or getattr(value, "type", "") == "spyre"
+    return torch.device("cpu") if spyre else value
+
+
+class OnCpu(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*map(on_cpu, args), **{{name: on_cpu(value) for name, value in (kwargs or {{}}).items()}})
+
+
+class Control:
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self):
+        with OnCpu():
+            yield
+
+
+if __name__ == "__main__":
+    status = pytest.main([*NODES, "-m", "not upstream", "-q", "--tb=short", "-p", "no:cacheprovider"], plugins=[Control()])
+    raise SystemExit(int(status) if int(status) in (0, 1) else 2)
+'''
+
+
+def control_script(nodeids: tuple[str, ...]) -> str:
+    """The script for these node ids; it runs from the checkout's root."""
+    return _TEXT.format(nodes=list(nodeids))
+
+
 _TELLING = re.compile(r"Unsupported|Error|does not support|not implemented|Could not run|Exception", re.IGNORECASE)
 _NOISE = re.compile(r"\d|^0x|[\[\](){}<>\"']|/|\\")
 SHORTEST = 8

@@ -12,8 +12,7 @@ from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.queue.session_warnings import half_moved, in_both
 from debug_spyre.session.events import Event, MemberAdded, MemberRemoved, ProbeChosen
 from debug_spyre.session.io import workspace
-from debug_spyre.session.io.evidence_store import all_evidence
-from debug_spyre.session.io.workspace import Folder
+from debug_spyre.session.io.workspace import Folder, all_evidence
 from debug_spyre.session.replay import member_to
 from debug_spyre.session.state import Member, Session
 from debug_spyre.triage.io import opening

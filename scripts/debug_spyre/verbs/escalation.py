@@ -10,8 +10,7 @@ from debug_spyre.escalation.io import bundle, handover
 from debug_spyre.escalation.readiness import Lack, lacks
 from debug_spyre.session.events import ReportMade
 from debug_spyre.session.io import workspace
-from debug_spyre.session.io.evidence_store import all_evidence
-from debug_spyre.session.io.workspace import Folder
+from debug_spyre.session.io.workspace import Folder, all_evidence
 from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import RefusedError, UsageError

@@ -10,7 +10,7 @@ from pathlib import Path
 from debug_spyre.examine.dossier import Dossier, cause_lines, dossier_from, dossier_to
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.host.interpreter import choose
-from debug_spyre.investigate.io.work import DOSSIER
+from debug_spyre.investigate.io.matrix import DOSSIER
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.runs.io.finding_runs import new_triage_folder
 from debug_spyre.runs.io.finish_run import recover

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from debug_spyre.examine.io.examination import Examination, add_examining, examination
-from debug_spyre.examine.ladder_report import AS_IS, BY_NAME, RUNGS, UNDECIDED, Rung, Step, conclusion, ladder_lines
+from debug_spyre.examine.shadow_report import AS_IS, BY_NAME, RUNGS, UNDECIDED, Rung, Step, conclusion, ladder_lines
 from debug_spyre.host.files import write_atomically
 from debug_spyre.runs.io.finding_runs import known_ids
 from debug_spyre.runs.io.jobs import follow, foreground_seconds

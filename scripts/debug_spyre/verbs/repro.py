@@ -16,8 +16,7 @@ from debug_spyre.repro.io.suspects import Suspect, count_checked, find_fallback,
 from debug_spyre.repro.same_fault import Fingerprint, of_failure
 from debug_spyre.runs.io.jobs import foreground_seconds
 from debug_spyre.session.io import workspace
-from debug_spyre.session.io.evidence_store import all_evidence
-from debug_spyre.session.io.workspace import Folder
+from debug_spyre.session.io.workspace import Folder, all_evidence
 from debug_spyre.session.state import Session
 from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb, answer, warn

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.examine.call import call_to_json
-from debug_spyre.examine.call_sentences import call_text, condition_of, sentence_of
-from debug_spyre.examine.dossier import condition_json
+from debug_spyre.examine.dossier import call_text, condition_json, condition_of, sentence_of
 from debug_spyre.examine.io.engine import Engine
 from debug_spyre.examine.io.examination import Examination, add_examining, examination, read_report
 from debug_spyre.examine.io.one_call import CallCause, Recorded, TimeIsUpError, examine
@@ -27,8 +26,7 @@ from debug_spyre.runs.io.finding_runs import find_run, known_ids
 from debug_spyre.runs.io.jobs import foreground_seconds
 from debug_spyre.runs.io.pytest_command import child_path, from_root, pytest_command
 from debug_spyre.runs.io.records import RunRecord, load_record
-from debug_spyre.session.io.evidence_store import all_evidence
-from debug_spyre.session.io.workspace import load_session
+from debug_spyre.session.io.workspace import all_evidence, load_session
 from debug_spyre.verbs.session_option import log_line
 from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import Exit, UsageError

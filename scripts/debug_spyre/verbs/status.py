@@ -15,8 +15,7 @@ from debug_spyre.page.overview import brief, clip, overview
 from debug_spyre.queue.session_warnings import SessionWarning, edited, session_warnings
 from debug_spyre.runs.io import finish_run
 from debug_spyre.session.io import seals, workspace
-from debug_spyre.session.io.evidence_store import all_evidence
-from debug_spyre.session.io.workspace import Folder, find_checkout, logs_folder, session_folders
+from debug_spyre.session.io.workspace import Folder, all_evidence, find_checkout, logs_folder, session_folders
 from debug_spyre.session.state import Session
 from debug_spyre.triage.io.opening import half_moves
 from debug_spyre.verbs.session_option import add_session_argument, answer_in, the_session

@@ -5,8 +5,8 @@ from __future__ import annotations
 from debug_spyre.agent.guard import light, tables
 from debug_spyre.agent.guard.files import SCRIPT, saved_script
 from debug_spyre.agent.guard.finding import EXPERIMENT, LOOKS, NOTHING, Finding, Judge, ask, deny, strongest
+from debug_spyre.agent.guard.own import RUNS_NOTHING, clean, judge_selection
 from debug_spyre.agent.guard.person import judge_pip, judge_uv
-from debug_spyre.agent.guard.selection import RUNS_NOTHING, clean, judge_selection
 from debug_spyre.agent.guard.shell import Command
 from debug_spyre.agent.guard.shell_words import join
 from debug_spyre.agent.guard.tables import NAME

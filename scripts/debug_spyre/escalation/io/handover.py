@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.escalation.finding import Finding, finding_of
 from debug_spyre.escalation.io.bundle import Entry, tail_of
-from debug_spyre.escalation.issue import Issue, OpForms, build_issue
+from debug_spyre.escalation.issue import Finding, Issue, OpForms, build_issue, finding_of
 from debug_spyre.escalation.readiness import failing_run, revision
 from debug_spyre.examine.dossier import Cause, dossier_from
 from debug_spyre.host.templates import templates_folder

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from debug_spyre.examine.call_sentences import part_of_sum
+from debug_spyre.examine.dossier import part_of_sum
 from debug_spyre.examine.features import JsonCall, packet_of, tensor_specs
 from debug_spyre.examine.io.engine import Engine, TimeIsUpError, verdict_of
 from debug_spyre.examine.search import Answer, Ask, Found, find

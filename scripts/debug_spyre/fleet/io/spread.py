@@ -16,11 +16,10 @@ from typing import Any
 from debug_spyre.card.holders import Card, visible_cards
 from debug_spyre.fleet import board as moves
 from debug_spyre.fleet.board import Board, Lane, Unit
-from debug_spyre.fleet.io import history, merged
+from debug_spyre.fleet.io import merged
 from debug_spyre.fleet.io.lane import LANES, PLUGIN, LaneProcess
-from debug_spyre.fleet.spread_words import Summary
 from debug_spyre.fleet.trials import after_attempt, without_card
-from debug_spyre.fleet.verdicts import Attempt, Manner
+from debug_spyre.fleet.verdicts import Attempt, Manner, Summary
 from debug_spyre.host.files import make_folder
 from debug_spyre.host.processes import RUN_FOLDER
 from debug_spyre.runs.io.finish_run import quiet_seconds, tensor_budget
@@ -125,7 +124,7 @@ class Spread:
         """What there is to run: files with the cards that they need, or the sequences of an earlier run of them."""
         self.ids = [str(i) for i in message["ids"]]
         needs = {str(name): int(cards) for name, cards in message["files"]}
-        units, notes = history.units_of(self.run_folder, self.ids, needs, cards=len(self.cards))
+        units, notes = merged.units_of(self.run_folder, self.ids, needs, cards=len(self.cards))
         self.notes += notes
         self.units = {unit.name: unit for unit in units}
         self.board = moves.add(self.board, *units)

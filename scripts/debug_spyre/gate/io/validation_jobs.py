@@ -13,8 +13,7 @@ from debug_spyre.host.interpreter import choose
 from debug_spyre.runs.io.jobs import JobSpec, run_job
 from debug_spyre.runs.io.pytest_command import pytest_command
 from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
-from debug_spyre.session.io.evidence_store import load_evidence
-from debug_spyre.session.io.workspace import Folder
+from debug_spyre.session.io.workspace import Folder, load_evidence
 from debug_spyre.session.state import Session
 from debug_spyre.tree.io.snapshot import tree_digest
 from debug_spyre.vocabulary.errors import RefusedError

@@ -11,15 +11,11 @@ from typing import Any
 
 from debug_spyre.examine.dossier import Cause, Dossier, dossier_from
 from debug_spyre.gate.io.validation_jobs import present
-from debug_spyre.investigate.causes import OP, Draft, draft_causes
-from debug_spyre.investigate.io.matrix import ledger_of, run_matrix, run_shadow
+from debug_spyre.investigate.causes import OP, Draft, Ledger, draft_causes, next_of
+from debug_spyre.investigate.io.matrix import Redraw, Work, ledger_of, run_matrix, run_shadow
 from debug_spyre.investigate.io.op_cause import Place, Scene, op_cause
 from debug_spyre.investigate.io.other_cause import look_otherwise
-from debug_spyre.investigate.io.sessions import measure_before, open_for
-from debug_spyre.investigate.io.telling import tell
-from debug_spyre.investigate.io.work import Redraw, Work
-from debug_spyre.investigate.ledger import Ledger
-from debug_spyre.investigate.sentences import next_of
+from debug_spyre.investigate.io.sessions import measure_before, open_for, tell
 from debug_spyre.runs.io.records import RunRecord
 from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError
 from debug_spyre.vocabulary.evidence import Evidence, Outcome

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.examine.call_sentences import call_text
-from debug_spyre.examine.dossier import Cause
+from debug_spyre.examine.dossier import Cause, call_text
 from debug_spyre.investigate.causes import CLEAN, DIED, STALE, Draft
 from debug_spyre.investigate.io import proving
-from debug_spyre.investigate.io.sessions import CauseSession, add_row, conclude
-from debug_spyre.investigate.io.telling import conclude_seeds
+from debug_spyre.investigate.io.sessions import CauseSession, add_row, conclude, conclude_seeds
 from debug_spyre.repro.same_fault import Fingerprint
 from debug_spyre.runs.io.jobs import SCRIPTS
 from debug_spyre.session.io.workspace import load_session

@@ -16,8 +16,7 @@ from debug_spyre.repro.io.repro_session import ReproSession
 from debug_spyre.repro.same_fault import Fingerprint, agree, of_answer, of_failure
 from debug_spyre.repro.script import Fault, script
 from debug_spyre.repro.writing import by_seed
-from debug_spyre.session.io.evidence_store import all_evidence
-from debug_spyre.session.io.workspace import load_session
+from debug_spyre.session.io.workspace import all_evidence, load_session
 from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.evidence import Failure
 from debug_spyre.vocabulary.words import CPU_CONTROL

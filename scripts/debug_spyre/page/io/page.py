@@ -18,8 +18,7 @@ from debug_spyre.host.files import sweep, write_atomically
 from debug_spyre.host.templates import render_template, templates_folder
 from debug_spyre.session.events import SessionOpened
 from debug_spyre.session.io import seals
-from debug_spyre.session.io.evidence_store import load_evidence
-from debug_spyre.session.io.workspace import Folder, session_folders, session_of
+from debug_spyre.session.io.workspace import Folder, load_evidence, session_folders, session_of
 from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.errors import DebugSpyreError
 from debug_spyre.vocabulary.words import BASELINE, RUN_NAMES

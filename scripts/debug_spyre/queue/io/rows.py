@@ -10,8 +10,7 @@ from typing import Any
 from debug_spyre.queue import queue_rules
 from debug_spyre.queue.seeds import Situation
 from debug_spyre.session import events as ev
-from debug_spyre.session.io.evidence_store import load_evidence
-from debug_spyre.session.io.workspace import Folder
+from debug_spyre.session.io.workspace import Folder, load_evidence
 from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.errors import RefusedError
 from debug_spyre.vocabulary.evidence import Evidence

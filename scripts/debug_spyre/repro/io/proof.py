@@ -11,8 +11,7 @@ from typing import Any
 from debug_spyre.examine.io.trials import Trials
 from debug_spyre.host.files import PRIVATE, make_folder, sha256_of, write_atomically
 from debug_spyre.host.interpreter import choose
-from debug_spyre.repro.cpu_control import control_script
-from debug_spyre.repro.same_fault import Fingerprint, agree, of_failure
+from debug_spyre.repro.same_fault import Fingerprint, agree, control_script, of_failure
 from debug_spyre.repro.script import NOT_SHOWN, SHOWN
 from debug_spyre.runs.io.jobs import JobSpec, RunRecord, run_job
 from debug_spyre.runs.io.pytest_command import pytest_command

@@ -9,7 +9,7 @@ from typing import Any
 
 from debug_spyre.examine.call import Call, Program
 from debug_spyre.examine.io.trials import BudgetSpentError, Trials
-from debug_spyre.repro import shrink, simpler
+from debug_spyre.repro import simpler, sizes
 from debug_spyre.repro.script import Fault, host_script, script
 from debug_spyre.repro.sizes import Group, offsets, places, resize, says, smallest_groups, tied, value_at, without_first
 from debug_spyre.repro.writing import by_seed
@@ -65,7 +65,7 @@ class Shrinking:
     @property
     def thresholds(self) -> dict[str, str]:
         """From which size on it fails, by the sizes that change together."""
-        return {says(group): shrink.threshold_in_words(known) for group, known in self.tried.items()}
+        return {says(group): sizes.threshold_in_words(known) for group, known in self.tried.items()}
 
     def text(self, program: Program) -> str:
         """The script of a candidate."""
@@ -103,7 +103,7 @@ class Shrinking:
         pieces = 2
         while self.program.prelude:
             whole = self.program.prelude
-            tried = [(), *shrink.parts_to_try(whole, pieces)]
+            tried = [(), *sizes.parts_to_try(whole, pieces)]
             answers = self.shows([replace(self.program, prelude=part) for part in tried])
             shown = [p for p in answers if p is not None]
             if shown:
@@ -197,7 +197,7 @@ class Shrinking:
             return
         known: dict[int, bool] = {}
         base = self.program
-        while batch := shrink.sizes_to_try(known, start, shrink.DEAR if self.isolated else shrink.BATCH):
+        while batch := sizes.sizes_to_try(known, start, sizes.DEAR if self.isolated else sizes.BATCH):
             found = self.shows([resize(base, group, size) for size in batch])
             for size, smaller in zip(batch, found, strict=True):
                 known[size] = smaller is not None
@@ -217,7 +217,7 @@ class Shrinking:
             (group, size)
             for group, known in self.tried.items()
             if not group[0].is_offset and not self.isolated
-            for size in shrink.sizes_above(known, value_at(self.program, group[0]))
+            for size in sizes.sizes_above(known, value_at(self.program, group[0]))
         ]
         answers = self.shows([resize(self.program, group, size) for group, size in wanted]) if wanted else []
         for (group, size), found in zip(wanted, answers, strict=True):

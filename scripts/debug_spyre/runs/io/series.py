@@ -25,14 +25,14 @@ from debug_spyre.card.holders import Card, card_environment, visible_cards
 from debug_spyre.card.lock import lock_of
 from debug_spyre.host.files import PRIVATE, make_folder, write_atomically
 from debug_spyre.host.processes import RUN_FOLDER
-from debug_spyre.runs import pytest_words, series_words
+from debug_spyre.runs import pytest_words, run_words
 from debug_spyre.runs.io.child import BUDGET, RESULTS
 from debug_spyre.runs.io.finish_run import tensor_budget
 from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec
 from debug_spyre.runs.io.progress_line import PARTS
 from debug_spyre.runs.io.records import read_evidence
 from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
-from debug_spyre.runs.series_words import Seen, Spoilers, seen_in, smallest
+from debug_spyre.runs.run_words import Seen, Spoilers, seen_in, smallest
 from debug_spyre.triage.io.logs_reader import read_run
 from debug_spyre.vocabulary.errors import UsageError
 from debug_spyre.vocabulary.evidence import Evidence, Outcome
@@ -167,7 +167,7 @@ def _repeat(series: Series, number: int) -> tuple[list[str], dict[str, object], 
     made = series.parts([partial(series.part, results=where) for where in results])
     runs = [seen_in(evidence) for _, evidence in made]
     worst = max(_as_a_shell_says(code) for code, _ in made)
-    lines, data = series_words.repeated(runs)
+    lines, data = run_words.repeated(runs)
     return lines, data, worst
 
 
@@ -181,7 +181,7 @@ def _isolate(series: Series, _number: int) -> tuple[list[str], dict[str, object]
         alone[nodeid] = seen_in(evidence).get(nodeid) or Seen(Outcome.CRASHED if code else Outcome.MISSING)
     status = 5 if not alone else int(any(seen.fails for seen in alone.values()))
     merged.end(status)
-    lines, data = series_words.isolated(alone, _seen_before(series.run, alone))
+    lines, data = run_words.isolated(alone, _seen_before(series.run, alone))
     return lines, data, status
 
 
@@ -201,7 +201,7 @@ def _alone(series: Series, _number: int) -> tuple[list[str], dict[str, object], 
             break
         before = order[: order.index(nodeid)]
         spoilers[nodeid] = _spoilers_of(series, nodeid, before, deadline, hints=[s.tests for s in spoilers.values()])
-    lines, data = series_words.alone_against(matrix, alone, spoilers)
+    lines, data = run_words.alone_against(matrix, alone, spoilers)
     return lines, data, _as_a_shell_says(code)
 
 

@@ -15,8 +15,9 @@ from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.session.events import Event, SessionOpened
 from debug_spyre.session.io.journal import JOURNAL, Journal
 from debug_spyre.session.replay import NoSessionError, replay
-from debug_spyre.session.state import Session
+from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError, UsageError
+from debug_spyre.vocabulary.evidence import Evidence, evidence_from_json
 
 SKILL = Path(".claude/skills/debug-spyre")
 FRESH_SECONDS = 24 * 3600
@@ -224,3 +225,21 @@ def _is_investigating(folder: Folder) -> bool:
 
 def _opened_by_client(folder: Folder, client: str) -> bool:
     return first_event(folder).get("client") == client
+
+
+def load_evidence(folder: Folder, runs: Iterable[Run]) -> dict[str, Evidence]:
+    """Evidence by run id; a run whose file is missing or damaged is left out, so its answer is unknown."""
+    found = {}
+    for run in runs:
+        if run.evidence is None:
+            continue
+        try:
+            found[run.id] = evidence_from_json(json.loads((folder.path / run.evidence).read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def all_evidence(folder: Folder, session: Session) -> dict[str, Evidence]:
+    """Evidence of every finished run of the session."""
+    return load_evidence(folder, session.runs.values())
