@@ -36,6 +36,8 @@ def test_a_forged_run_does_not_count_and_says_why(found):
     "found",
     [
         judged(0, Outcome.PASSED, "=== 2 passed in 0.10s ==="),
+        judged(0, Outcome.PASSED, "1 failed in 0.10s\n" + "x" * 500 + "\n=== 2 passed in 0.10s ==="),
+        judged(0, Outcome.PASSED, "1 failed in 0.10s\n=== 2 passed in 0.10s ==="),
         judged(1, Outcome.FAILED, "=== 1 failed, 1 passed in 0.10s ===", failure=True),
         judged(1, Outcome.PASSED, "2 passed in 1.00s\nFAIL Required test coverage of 90% not reached"),
         judged(0, Outcome.XFAILED, "1 passed, 1 xfailed in 1.00s"),

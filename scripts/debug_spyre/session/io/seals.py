@@ -38,6 +38,8 @@ def _named(event: ev.Event) -> Iterator[str]:
         yield from filter(None, [event.patch])
     elif isinstance(event, ev.ArtifactSaved):
         yield event.path
+    elif isinstance(event, ev.ReportMade) and event.verb != "escalate":  # a person edits the text of a bundle
+        yield from filter(None, [event.report])
     elif isinstance(event, ev.ExperimentNoted):
         yield from filter(None, [event.output])
 
