@@ -135,11 +135,13 @@ def _say_status(status: int, words: Sequence[str]) -> None:
 
 
 def _say(error: DebugSpyreError, words: Sequence[str]) -> None:
-    print(f"debug-spyre: {error.what}", file=sys.stderr)
+    from debug_spyre.vocabulary.safe_text import clean
+
+    print(clean(f"debug-spyre: {error.what}"), file=sys.stderr)
     for line in error.details:
-        print(line, file=sys.stderr)
+        print(clean(line), file=sys.stderr)
     if error.next:
-        print(f"  next: {_repeated(error.next, words)}", file=sys.stderr)
+        print(clean(f"  next: {_repeated(error.next, words)}"), file=sys.stderr)
 
 
 def _repeated(following: str, words: Sequence[str]) -> str:

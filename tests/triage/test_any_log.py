@@ -79,7 +79,7 @@ def test_a_drawn_prefix_changes_nothing(read_text, seed):
         (b"import os\n\n\ndef f():\n    return 1\n", "source code"),
         (
             b"check 1: PASS\ncheck 2: FAIL\ncheck 3: FAIL\n",
-            "1 lines say that something passed, 2 that something failed",
+            "1 line says that something passed, 2 that something failed",
         ),
         (b"gcc x.c\nx.c:1: error: no such thing\n", "its last error: x.c:1: error: no such thing"),
         (HEAD.encode() + b"collected 3 items\n", "ended before its first outcome"),

@@ -252,7 +252,7 @@ def test_new_fallbacks_stand_out_and_accepted_ones_are_counted():
     fallbacks = (Fallback("aten.sin", "l.py", 3), Fallback("aten.tril", "l.py", 4, accepted="tests/t.py:9"))
     text = "\n".join(say(triage_with([], fallbacks=fallbacks), next_command=""))
     assert "aten.sin at l.py:3" in text
-    assert "1 more fallbacks that the checkout itself accepts" in text
+    assert "1 more fallback that the checkout itself accepts" in text
     assert "aten.tril" not in text
 
 

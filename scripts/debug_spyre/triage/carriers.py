@@ -68,7 +68,8 @@ def _text(lines: Sequence[str]) -> str:
     good = sum(bool(_GOOD.search(line)) for line in lines)
     bad = sum(bool(_BAD.search(line)) for line in lines)
     if (good and bad) or bad > 1:
-        return f"a script's own output: {good} lines say that something passed, {bad} that something failed"
+        say = "line says" if good == 1 else "lines say"
+        return f"a script's own output: {good} {say} that something passed, {bad} that something failed"
     errors = [line.strip() for line in lines if _ERROR.search(line)]
     if errors:
         return f"a log without a test run; its last error: {errors[-1][:160]}"

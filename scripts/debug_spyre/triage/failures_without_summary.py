@@ -16,6 +16,7 @@ from debug_spyre.triage.rule import Rule
 from debug_spyre.triage.session_text import Session
 from debug_spyre.triage.signature import function
 from debug_spyre.vocabulary.evidence import Failure, Kind
+from debug_spyre.vocabulary.safe_text import count
 
 
 def with_dump(failure: Failure, dump: Dump, *, source: str, rules: Sequence[Rule]) -> Failure:
@@ -130,7 +131,7 @@ _FROM_OUTSIDE = frozenset({15})
 def _progress(session: Session) -> str:
     done, collected = session.progress.outcomes, session.progress.collected
     last = next(reversed(done), "the session began")
-    return f"{last}: {len(done)} of {collected} tests had an outcome" if collected else last
+    return f"{last}: {len(done)} of {count(collected, 'test')} had an outcome" if collected else last
 
 
 def _all_done(session: Session) -> bool:

@@ -157,7 +157,9 @@ def _by_share(found: Mismatch, size: str) -> tuple[Severity, str]:
 
 def _share(found: Mismatch) -> str:
     ratio = found.ratio
-    return "" if ratio is None else f"{ratio:.1%} of {found.total} elements differ, "
+    if ratio is None:
+        return ""
+    return "the only element differs, " if found.total == 1 else f"{ratio:.1%} of {found.total} elements differ, "
 
 
 def _exceeds(found: Mismatch) -> bool:

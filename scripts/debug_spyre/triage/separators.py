@@ -34,7 +34,8 @@ def separators(
             continue
         told = _tell(here, there)
         if told:
-            text = f"all {len(here)} failing have {name} {told}; 0 of {len(there)} passing do"
+            having = "the one failing has" if len(here) == 1 else f"all {len(here)} failing have"
+            text = f"{having} {name} {told}; 0 of {len(there)} passing {'does' if len(there) == 1 else 'do'}"
             found.append(Separator(name, _values(here), _values(there), text))
     return tuple(found[:MOST])
 

@@ -137,9 +137,9 @@ def _fallbacks(evidence: Evidence) -> Iterator[str]:
     for fallback in new[:MOST_FALLBACKS]:
         yield say_fallback(fallback)
     if len(new) > MOST_FALLBACKS:
-        yield f"... {len(new) - MOST_FALLBACKS} more fallbacks"
+        yield f"... {number_of(len(new) - MOST_FALLBACKS, 'more fallback')}"
     if accepted:
-        yield f"{accepted} more fallbacks that the checkout itself accepts"
+        yield f"{number_of(accepted, 'more fallback')} that the checkout itself accepts"
 
 
 def _trend(triage: Triage) -> Iterator[str]:
@@ -164,8 +164,11 @@ def markdown(triage: Triage, *, next_command: str = "") -> str:
         lines += ["", "| | cluster | tests | kind | stage | why |", "| --- | --- | ---: | --- | --- | --- |"]
     for cluster in triage.clusters[:MOST]:
         stage = cluster.stage.value if cluster.stage else "unknown"
-        cells = (cluster.id, cluster.slug, str(len(cluster.nodeids)), cluster.kind.value, stage, cluster.why)
+        kind = f"{cluster.kind.value}, {cluster.severity.value}" if cluster.severity else cluster.kind.value
+        cells = (cluster.id, cluster.slug, str(len(cluster.nodeids)), kind, stage, cluster.why)
         lines.append("| " + " | ".join(escape(c) for c in cells) + " |")
+    if len(triage.clusters) > MOST:
+        lines += ["", f"... {number_of(len(triage.clusters) - MOST, 'more cluster')}"]
     for cluster in triage.clusters[:MOST]:
         lines += ["", f"<details><summary>{escape(cluster.id)} {escape(cluster.slug)}</summary>", ""]
         if cluster.reason:
@@ -184,6 +187,8 @@ def markdown(triage: Triage, *, next_command: str = "") -> str:
     if evidence.fallbacks:
         lines += ["", "**Fallbacks**", ""]
         lines += [f"- {escape(say_fallback(f))}" for f in evidence.fallbacks[:MOST]]
+        if len(evidence.fallbacks) > MOST:
+            lines.append(f"- ... {number_of(len(evidence.fallbacks) - MOST, 'more fallback')}")
     if triage.trend is not None:
         lines += ["", "**Trend**", ""]
         for word in ("new", "changed", "gone"):
@@ -191,6 +196,8 @@ def markdown(triage: Triage, *, next_command: str = "") -> str:
                 f"- {word}: {escape(e['slug'])} ({number_of(len(e['nodeids']), 'test')})"
                 for e in triage.trend[word][:MOST]
             ]
+        if not any(triage.trend.values()):
+            lines.append("- the same clusters as before")
     if evidence.unrecognised:
         lines += ["", f"No rule knows {number_of(len(evidence.unrecognised), 'failure')}, for example:", ""]
         lines += [f"- {code(f'{u.source}:{u.line}')}: {escape(u.text[:120])}" for u in evidence.unrecognised[:3]]

@@ -13,7 +13,9 @@ from typing import Any
 def answer(lines: Iterable[str] | str, data: dict[str, Any], *, as_json: bool) -> None:
     """Print `data` as JSON (with "schema": 1 first) or `lines` as text, on stdout."""
     if as_json:
-        text = json.dumps({"schema": 1, **data}, ensure_ascii=False, allow_nan=False)
+        from debug_spyre.vocabulary.safe_text import spelt_out
+
+        text = spelt_out(json.dumps({"schema": 1, **data}, ensure_ascii=False, allow_nan=False))
     else:
         text = lines if isinstance(lines, str) else "\n".join(lines)
     stream = sys.stdout
@@ -23,7 +25,9 @@ def answer(lines: Iterable[str] | str, data: dict[str, Any], *, as_json: bool) -
 
 def warn(text: str) -> None:
     """One line of conversation, on stderr."""
-    print(f"debug-spyre: {text}", file=sys.stderr)
+    from debug_spyre.vocabulary.safe_text import clean
+
+    print(clean(f"debug-spyre: {text}"), file=sys.stderr)
 
 
 @dataclass(frozen=True, slots=True)

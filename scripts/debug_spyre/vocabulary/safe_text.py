@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -33,6 +34,11 @@ def clean(text: str) -> str:
         text = "\n".join(map(_last_written, text.split("\n")))
     text = _PLANE_ENDS.sub("", _HIDDEN.sub("", text))
     return _DIRECTION.sub(lambda found: f"<U+{ord(found.group()):04X}>", text)
+
+
+def spelt_out(text: str) -> str:
+    """JSON text with what `clean` takes out as escapes: the same value, and nothing in it acts on a terminal."""
+    return _LOOK.sub(lambda found: json.dumps(found.group())[1:-1] if found.group() != "\x7f" else "\\u007f", text)
 
 
 def _last_written(line: str) -> str:
