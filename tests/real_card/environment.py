@@ -12,7 +12,7 @@ HOME = Path(__file__).resolve().parent
 ASK = """
 import importlib.util, json, sys, sysconfig
 told = {"python": sys.version.split()[0], "include": sysconfig.get_path("include")}
-for name in ("torch", "torch_spyre", "pytest", "numpy", "jinja2"):
+for name in ("torch", "torch_spyre", "pytest", "numpy", "jinja2", "pytest_timeout"):
     spec = importlib.util.find_spec(name)
     told[name] = spec.origin if spec else None
 if told["torch"]:

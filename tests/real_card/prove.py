@@ -8,17 +8,14 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
-from collections import Counter
 from pathlib import Path
 
 from tests.real_card.environment import HOME, Unusable, default_work, real_package
+from tests.real_card.others import BAD, run_others, told
 
 ROOT = HOME.parents[1]
 OWN = ROOT / "tests/real"
 PLUGIN_TESTS = ("rms_norm", "silu_and_mul", "rotary", "vocab", "mlp", "attn", "fallback")
-OUTSIDE = ("conv", "fp8", "pool")  # ops that the interpreter does not know: counted apart
-LINE = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (\S.*?)(?: - .*)?$")
 
 
 def main():
@@ -59,42 +56,10 @@ def _count():
 
 
 def _others(real, checkout, files, every):
-    """Tests of another project as they are; 1 where one failed. A gap of ours counts as a failure, and is named."""
-    work = Path(tempfile.mkdtemp(prefix="real-"))
-    report = work / "report.txt"
-    env = real.variables(
-        work / "card", TORCHINDUCTOR_CACHE_DIR=work / "inductor", PYTHONPATH=HOME / "sampling", EVERY=every
-    )
-    words = [
-        str(real.python),
-        "-m",
-        "pytest",
-        "-p",
-        "each_nth",
-        "-p",
-        "there_is_a_card",
-        "-q",
-        "-rA",
-        "--tb=no",
-        "--show-capture=no",
-        *files,
-    ]
-    print(
-        f"{checkout}: {len(files)} paths{f', one test in {every}' if every > 1 else ''}; the report is {report}",
-        flush=True,
-    )
-    with report.open("w", encoding="utf-8") as stream:
-        subprocess.run(words, cwd=checkout, env=env, stdout=stream, stderr=subprocess.STDOUT)
-    rows = [found.groups() for found in map(LINE.match, report.read_text(errors="replace").splitlines()) if found]
-    failed = [name for outcome, name in rows if outcome in {"FAILED", "ERROR"}]
-    for label, chosen in (("", False), (" of " + ", ".join(OUTSIDE), True)):
-        counts = Counter(o for o, name in rows if any(part in name.lower() for part in OUTSIDE) is chosen)
-        ran = counts["PASSED"] + counts["FAILED"] + counts["ERROR"]
-        share = f", {100 * counts['PASSED'] / ran:.1f} % of those that ran" if ran else ""
-        print(f"  tests{label}: {', '.join(f'{n} {o.lower()}' for o, n in sorted(counts.items()))}{share}")
-    for name in failed:
-        print(f"  failed: {name}")
-    return 1 if failed or not rows else 0
+    """1 where one failed, or none ran. A gap of ours counts as a failure, and is named."""
+    rows = run_others(real, checkout, files, every)
+    print("\n".join(told(rows)))
+    return 1 if not rows or any(outcome in BAD for outcome, _, _ in rows) else 0
 
 
 if __name__ == "__main__":
