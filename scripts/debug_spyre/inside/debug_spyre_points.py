@@ -24,7 +24,7 @@ REDUCTIONS = {"sum", "mean", "amax", "amin", "prod", "linalg_vector_norm", "var"
 MATMULS = {"mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "mv", "dot"}
 LINEAR = {"sum", "mean"} | MATMULS  # a large element shows in proportion, and is never squared
 SPIKE, MOST_SPIKES = 24.0, 8192.0
-PROBE = 97
+PROBE, LONGER, MOST_ONES = 97, 89, 6
 
 
 def operation(name: str) -> Any:
@@ -281,14 +281,26 @@ def _is_blind(want: torch.Tensor) -> bool:
     return any(want.size(d) > 1 and bool((want == want.narrow(d, 0, 1)).all()) for d in range(want.dim()))
 
 
+def _lengthened(call: dict[str, Any], places: list[tuple[int, int]]) -> dict[str, Any]:
+    """The call with its dimensions of size 1 longer, as many as the op takes: only one that is broadcast stays as it is."""
+    every = specs(call)
+    ones = [(t, d) for t, d in places if every[t]["shape"][d] == 1][:MOST_ONES]
+    for count in range(len(ones), 0, -1):
+        for chosen in itertools.combinations(ones, count):
+            longer = resized(call, list(chosen), LONGER)
+            if is_legal(longer):
+                return longer
+    return call
+
+
 def space_of(call: dict[str, Any]) -> dict[str, Any]:
     """What can be varied of a call: places that change size together, its other forms, where its dimensions stand."""
     from debug_spyre_variants import argument_place, siblings  # type: ignore[import-not-found]
 
-    every = specs(call)
-    places = [(t, d) for t, spec in enumerate(every) for d in range(len(spec["shape"]))][:10]
+    places = [(t, d) for t, spec in enumerate(specs(call)) for d in range(len(spec["shape"]))][:10]
+    plain = _lengthened(call, places)
+    every = specs(plain)
     groups: list[list[tuple[int, int]]] = []
-    plain = {**call, "args": call["args"]}
     for count in (1, 2, 3, 4):
         for chosen in itertools.combinations(places, count):
             if any(set(done) <= set(chosen) for done in groups):
