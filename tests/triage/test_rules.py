@@ -17,6 +17,13 @@ BY_KIND = {
 }
 
 
+KERNEL = (
+    "/x/torch_spyre/ops/eager.py:253: in dispatch",
+    "/x/torch/_dynamo/external_utils.py:69: in inner",
+    "/x/torch/_compile.py:54: in inner",
+)
+
+
 def failure_of(text, *, captured=(), kind=None, rules=RULES, frames=("tests/test_a.py:3: in test_a",), mocked=None):
     block = Block(title="test_a", nodeid="tests/test_a.py::test_a", number=1)
     for line in frames:
@@ -40,13 +47,22 @@ def test_each_rule_is_the_first_that_matches_its_example(rule):
     )
     if ": " not in text.split("\n")[0][:60] and not text.startswith("["):
         text = f"RuntimeError: {text}"
-    outside = ("spyre_inference/layers.py:9: in forward",) if rule.where == "outside" else ()
+    outside = {"outside": ("spyre_inference/layers.py:9: in forward",), "kernel": KERNEL}.get(rule.where, ())
     failure = failure_of(
         text, kind=BY_KIND.get(rule.id), mocked=mocked, frames=("tests/test_a.py:3: in test_a", *outside)
     )
     assert failure.rule == rule.id
     assert failure.stage is rule.stage
     assert failure.reason == rule.reason
+
+
+def test_recursion_of_eager_kernels_is_told_from_any_other():
+    text = "RecursionError: maximum recursion depth exceeded while calling a Python object"
+    assert failure_of(text, frames=("tests/test_a.py:3: in test_a", *KERNEL)).rule == "eager-forms"
+    assert (
+        failure_of(text, frames=("tests/test_a.py:3: in test_a", "spyre_inference/layers.py:9: in forward")).rule
+        is None
+    )
 
 
 def test_rule_ids_are_unique():

@@ -25,6 +25,7 @@ _COMPILE_FRAME = re.compile(
     r"(?:torch/_(?:inductor|dynamo)|torch_spyre/_inductor)/|torch_spyre/execution/async_compile"
 )
 _BACKEND = re.compile(r"(?:^|/)(?:torch_spyre|spyre_inference)/")
+_KERNEL = re.compile(r"torch_spyre/ops/eager|torch/_dynamo/external_utils")
 _TEST_PATH = re.compile(r"(?:^|/)tests?/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$")
 _CRASHED = re.compile(r"crashed while running|running the test CRASHED with signal")
 _IMPORTS = ("ImportError", "ModuleNotFoundError", "SyntaxError")
@@ -183,6 +184,7 @@ def classify(
     places = {"error": error, "captured": beside, "any": f"{error}\n{beside}", "class": inner or error_class or ""}
     places["frame"] = "\n".join(str(f) for f in block.frames[-6:])
     places["outside"] = error if block.frames and not _is_test(block.frames[-1].path) else ""
+    places["kernel"] = error if any(_KERNEL.search(f.path) for f in block.frames[-6:]) else ""
     places["mock"] = block.mocked or ""
     places["source"] = "\n".join([error, *block.context])
     found = _first(places, kind, rules)

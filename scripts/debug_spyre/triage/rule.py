@@ -17,7 +17,7 @@ class Rule:
     """One rule.
 
     `where`: error, captured, any (both), class (innermost class), frame (innermost frames), outside (error, where the
-    innermost frame is not a test's), mock (a source line that replaces parts of the device),
+    innermost frame is not a test's), kernel (error, where the wrapper of an eager kernel is among the innermost frames), mock (a source line that replaces parts of the device),
     source (error and the test's own lines). `stage` None: the text can't tell it.
     """
 

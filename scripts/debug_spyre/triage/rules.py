@@ -106,6 +106,13 @@ DYNAMO_RULES = (
         r"recompile_limit|cache_size_limit|FailOnRecompileLimit|accumulated_recompile_limit|RecompileError|Recompiling function",
     ),
     make_rule(
+        "eager-forms",
+        Stage.DYNAMO,
+        "eager kernels call themselves: more forms of them in one process than dynamo's accumulated_recompile_limit (256), or one was compiled under a dispatch mode; raise the limit, or run fewer tests in a process",
+        "RecursionError: maximum recursion depth exceeded",
+        where="kernel",
+    ),
+    make_rule(
         "dynamo",
         Stage.DYNAMO,
         "the tracer can't follow the Python code",
