@@ -201,3 +201,37 @@ def test_a_part_that_cannot_be_imported_makes_no_wrong_answer(tmp_path):
     assert "half" in data["package"]["how"]
     assert data["ops"][0]["modes"]["eager"]["source"] == "text"
     assert data["ops"][0]["modes"]["eager"]["verdict"] == "kernel"
+
+
+def test_an_op_of_the_plugin_is_found_in_the_checkout(tmp_path):
+    """torch-spyre's registration has it not; vLLM's call in the plugin's source says where it is."""
+    checkout = tmp_path / "checkout"
+    (checkout / ".git").mkdir(parents=True)
+    (checkout / "plugin").mkdir()
+    (checkout / "plugin/ops.py").write_text(
+        "from vllm.utils import direct_register_custom_op\ndef register():\n    direct_register_custom_op(\n"
+        "        op_name='convert_it',\n        op_func=f,\n    )\n"
+    )
+    (tmp_path / "cache").mkdir()
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "scripts"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "DEBUG_SPYRE_PYTHON": sys.executable,
+    }
+    words = [
+        sys.executable,
+        "-m",
+        "debug_spyre",
+        "op",
+        "torch.ops.vllm.convert_it",
+        "convert_it",
+        "--json",
+        "--package",
+        str(write(tmp_path)),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=checkout, env=environment)
+    told = json.loads(done.stdout)
+    assert done.returncode == 0 and [o["name"] for o in told["ops"]] == ["vllm.convert_it"]
+    assert told["ops"][0]["modes"]["compiled"]["verdict"] == "custom-op"
+    assert (told["ops"][0]["sites"][0]["file"], told["ops"][0]["sites"][0]["line"]) == ("plugin/ops.py", 4)

@@ -18,6 +18,7 @@ class Rung:
     text: str
     env: tuple[tuple[str, str], ...] = ()
     plugin: bool = False
+    needs: tuple[str, ...] = ()  # switches of which the installed version must know one, or the rung says nothing
 
 
 RUNGS = (
@@ -27,11 +28,15 @@ RUNGS = (
     Rung("aot_eager", "torch.compile with backend aot_eager", plugin=True),
     Rung("caches-off", "compile caches off", (("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1"), ("SPYRE_KERNEL_CACHE", "0"))),
     Rung("one-core", "SENCORES=1", (("SENCORES", "1"),)),
-    Rung("no-pool-planning", "the planner of the card's memory off", (("HBM_POOL_PLANNING", "0"),)),
-    Rung("no-lx-planning", "the planner of the cores' scratchpads off", (("LX_PLANNING", "0"),)),
+    Rung("no-pool-planning", "the planner of the card's memory off", (("HBM_POOL_PLANNING", "0"),), needs=("HBM_POOL_PLANNING",)),
+    Rung("no-lx-planning", "the planner of the cores' scratchpads off", (("LX_PLANNING", "0"),), needs=("LX_PLANNING",)),
     Rung(
-        "logging", "the vendor's logging on, nothing else",
-        (("TORCH_SENDNN_LOG", "INFO"), ("DT_DEEPRT_VERBOSE", "1"), ("DTLOG_LEVEL", "info")),
+        "validators", "the checks of every compiler pass on",
+        (("SPYRE_VALIDATE_GRAPH", "1"), ("SPYRE_VALIDATE_OP_SPECS", "1")), needs=("SPYRE_VALIDATE_GRAPH", "SPYRE_VALIDATE_OP_SPECS"),
+    ),
+    Rung(
+        "logging", "the vendor's logging and that of every pass on, nothing else",
+        (("TORCH_SENDNN_LOG", "INFO"), ("DT_DEEPRT_VERBOSE", "1"), ("DTLOG_LEVEL", "info"), ("SPYRE_LOG_PASSES", "all")),
     ),
 )  # fmt: skip
 BY_NAME = {rung.name: rung for rung in RUNGS}
@@ -126,6 +131,7 @@ _SWITCHES = (
         "with HBM_POOL_PLANNING=0 it passes: the planner of the card's memory (buffers that share a place)",
     ),
     ("no-lx-planning", "with LX_PLANNING=0 it passes: the planner of the cores' scratchpads"),
+    ("validators", "with the checks of every pass on it passes: timing, or it is flaky"),
     ("logging", "with logging on it passes: timing, or it is flaky"),
 )
 

@@ -18,7 +18,6 @@ from typing import Any
 from debug_spyre.host.fingerprint import Installed, installed, installed_in, package_folder, pinned, search_path
 from debug_spyre.host.git import SETTINGS
 from debug_spyre.host.interpreter import choose
-from debug_spyre.host.spyre_variables import listed_variables
 from debug_spyre.vocabulary.errors import DebugSpyreError
 
 GIT_SECONDS = 5
@@ -26,6 +25,8 @@ GIT_SECONDS = 5
 
 def provenance(checkout: Path, python: str | None = None) -> dict[str, Any]:
     """Everything an escalation needs to know of the surroundings; what can't be told is None."""
+    from debug_spyre.host.spyre_variables import listed_variables
+
     packages = _packages(checkout, python)
     return {
         "torch_spyre": torch_spyre_of(checkout, packages),

@@ -42,6 +42,7 @@ CALLS = {
     "impl": (Form.KERNEL, "Library.impl", False),
     "custom_op": (Form.CUSTOM_OP, "", False),
     "triton_op": (Form.CUSTOM_OP, "", False),
+    "direct_register_custom_op": (Form.CUSTOM_OP, "of the plugin", False),
     "define": (Form.CUSTOM_OP, "schema only", False),
 }
 LISTS = (
@@ -140,6 +141,13 @@ class _Reader:
                         self.site(form, (op, self.module.file, call.lineno), detail, function) for op in made
                     ]
                     return
+        if name == "direct_register_custom_op":  # vLLM's own way
+            named = [k.value for k in call.keywords if k.arg == "op_name"] or call.args[:1]
+            words = [found for node in named for found in self.text.words(node, self.module)]
+            self.found.sites += [
+                self.site(form, (OpName("vllm", w), file, line), detail, None) for w, file, line in words
+            ]
+            return
         ops = [self.in_library(call, node) for node in nodes] if name in {"impl", "define"} else []
         if any(ops):
             self.found.sites += [

@@ -17,7 +17,11 @@ class Index:
         self.surface = surface
         self.torch = frozenset(torch)
         self.sites: dict[str, list[Site]] = {}
-        for site in surface.sites:
+        self.add(surface.sites)
+
+    def add(self, sites: Iterable[Site]) -> None:
+        """These sites as well."""
+        for site in sites:
             self.sites.setdefault(site.op.packet_name, []).append(site)
 
     def packets(self) -> list[OpName]:

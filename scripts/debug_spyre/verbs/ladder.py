@@ -11,6 +11,8 @@ from typing import Any
 from debug_spyre.examine.io.examination import Examination, add_examining, examination
 from debug_spyre.examine.shadow_report import AS_IS, BY_NAME, RUNGS, UNDECIDED, Rung, Step, conclusion, ladder_lines
 from debug_spyre.host.files import write_atomically
+from debug_spyre.host.interpreter import choose
+from debug_spyre.host.spyre_switches import known_switches
 from debug_spyre.runs.io.finding_runs import known_ids
 from debug_spyre.runs.io.jobs import follow, foreground_seconds
 from debug_spyre.runs.io.pytest_command import from_root, pytest_command
@@ -40,10 +42,11 @@ def _add(parser: ArgumentParser) -> None:
 def _run(args: Namespace) -> int:
     if args.seconds <= 0:
         raise UsageError("--seconds must be positive", next="debug-spyre ladder NODEID")
-    rungs = _rungs(args.rungs)
+    given = _rungs(args.rungs) if args.rungs else None
     work = examination(args, "ladder")
-    given = [word for word in args.words if word != "--"]
-    words = list(from_root(work.place.checkout, given)) if given else work.probe()
+    rungs = given or _known(work, RUNGS)
+    asked = [word for word in args.words if word != "--"]
+    words = list(from_root(work.place.checkout, asked)) if asked else work.probe()
     state = _state(work, words) if args.resume else {"words": words, "runs": {}}
     steps: dict[str, Step] = {}
     began = time.monotonic()
@@ -62,14 +65,22 @@ def _run(args: Namespace) -> int:
     return _say(work, state, steps, as_json=args.json)
 
 
-def _rungs(names: str | None) -> tuple[Rung, ...]:
-    if not names:
-        return RUNGS
+def _rungs(names: str) -> tuple[Rung, ...]:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in BY_NAME]
     if unknown:
         raise UsageError(f"there is no rung {unknown[0]!r}", next=f"debug-spyre ladder --rungs {','.join(BY_NAME)}")
     return tuple(rung for rung in RUNGS if rung.name in wanted or rung.name == AS_IS)
+
+
+def _known(work: Examination, rungs: tuple[Rung, ...]) -> tuple[Rung, ...]:
+    """The rungs whose switches the installed torch-spyre knows; the others would only repeat the test as it is."""
+    wanted = [name for rung in rungs for name in rung.needs]
+    known = known_switches(choose(work.place.checkout).packages, wanted)
+    for rung in rungs:
+        if rung.needs and not known & set(rung.needs):
+            warn(f"ladder: {rung.name} is left out: this torch-spyre does not read {' or '.join(rung.needs)}")
+    return tuple(rung for rung in rungs if not rung.needs or known & set(rung.needs))
 
 
 def _state(work: Examination, words: list[str]) -> dict[str, Any]:

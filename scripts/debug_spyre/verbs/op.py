@@ -9,11 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.session.io.workspace import find_checkout, logs_folder
-from debug_spyre.surface.builds import build_of, changes
-from debug_spyre.surface.builds import lines_of as change_lines
+from debug_spyre.session.io.checkout import find_checkout, logs_folder
 from debug_spyre.surface.io.asking import Asked, all_packets, ask_registry, earlier_build
-from debug_spyre.surface.io.fallback_ops import fallen_ops, is_log
 from debug_spyre.surface.io.package_files import cache_folders, find_package, load_surface
 from debug_spyre.surface.names import OpName, name_in_words, near, parse
 from debug_spyre.surface.op_verdict import OpAnswer, answer_on, lines_of, op_json, unresolved_json, unresolved_lines
@@ -56,6 +53,11 @@ def _run(args: Namespace) -> int:
         asked = ask_registry(found, surface, checkout, caches=caches)
     index = Index(surface, asked.registry.names() if asked.registry else ())
     names, unknown = _names(args.names, index)
+    if checkout is not None and any(name.packet_name not in {*index.sites, *index.torch} for name in names):
+        from debug_spyre.surface.io.plugin_ops import plugin_sites
+
+        index.add(plugin_sites(checkout))
+        names, unknown = _names(args.names, index)
     fell = _fallen(args, checkout, index, only=names)
     names += [name for name in fell if name not in names]
     if args.all:
@@ -99,6 +101,9 @@ def _against(
     caches: tuple[Path, ...],
 ) -> list[str]:
     """The differences to another build, of the packets named or of all."""
+    from debug_spyre.surface.builds import build_of, changes
+    from debug_spyre.surface.builds import lines_of as change_lines
+
     if asked.registry is None:
         raise BadInputError(f"--against needs the registry, and {asked.how}", next="debug-spyre op --all --text")
     before, name = earlier_build(given, checkout, caches=caches)
@@ -132,6 +137,8 @@ def _fallen(args: Namespace, checkout: Path | None, index: Index, *, only: list[
     if not args.run:
         return {}
 
+    from debug_spyre.surface.io.fallback_ops import fallen_ops
+
     counts = fallen_ops(args.run, checkout, session=args.session)
     found: dict[OpName, int] = {}
     for text, tests in counts.items():
@@ -145,6 +152,8 @@ def _fallen(args: Namespace, checkout: Path | None, index: Index, *, only: list[
 
 def _of_run(answers: list[OpAnswer], fell: dict[OpName, int], run: str, data: dict[str, Any]) -> list[str]:
     """What hit a fallback in the run, and what of it has a kernel all the same: that is the torch-spyre team's."""
+    from debug_spyre.surface.io.fallback_ops import is_log
+
     data["fell_back"] = {str(name): tests for name, tests in fell.items()}
     escalate = (
         [] if is_log(Path(run)) else [a.name for a in answers if a.name in fell and a.summary.eager.verdict == "kernel"]

@@ -13,13 +13,14 @@ from typing import Any
 
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.session.events import Event, SessionOpened
+from debug_spyre.session.io import checkout as its_checkout
 from debug_spyre.session.io.journal import JOURNAL, Journal
 from debug_spyre.session.replay import NoSessionError, replay
 from debug_spyre.session.state import Run, Session
-from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError, UsageError
+from debug_spyre.vocabulary.errors import BadInputError, UsageError
 from debug_spyre.vocabulary.evidence import Evidence, evidence_from_json
 
-SKILL = Path(".claude/skills/debug-spyre")
+SKILL, find_checkout, logs_folder = its_checkout.SKILL, its_checkout.find_checkout, its_checkout.logs_folder
 FRESH_SECONDS = 24 * 3600
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MAX_SLUG = 60
@@ -50,27 +51,6 @@ class Folder:
     def markdown(self) -> Path:
         """The page's Markdown twin, inside the folder."""
         return self.path / "log.md"
-
-
-def find_checkout(start: Path | None = None) -> Path:
-    """The root of the checkout around `start` (default: the working folder): the nearest parent with .git.
-
-    Raises:
-        EnvironmentTroubleError: there is none; sessions belong to a checkout.
-    """
-    here = (start or Path.cwd()).resolve()
-    for folder in (here, *here.parents):
-        if (folder / ".git").exists():
-            return folder
-    raise EnvironmentTroubleError(
-        f"{here} is not inside a git checkout", next="cd into the checkout of spyre-inference and repeat the command"
-    )
-
-
-def logs_folder(checkout: Path) -> Path:
-    """Where the sessions of this checkout live; DEBUG_SPYRE_LOGS overrides."""
-    override = os.environ.get("DEBUG_SPYRE_LOGS")
-    return Path(override).resolve() if override else checkout / SKILL / "logs"
 
 
 def check_slug(slug: str, *, command: str = "debug-spyre open") -> str:

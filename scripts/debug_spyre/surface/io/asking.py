@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from debug_spyre.card.lock import card_lock
 from debug_spyre.host.interpreter import choose
 from debug_spyre.host.provenance import revision_of
 from debug_spyre.surface.asked import LeafTable, Registry, full_name
@@ -66,6 +65,8 @@ def ask_registry(found: Found, surface: Surface, checkout: Path | None, *, cache
 
 def _really(found: Found, surface: Surface, python: Path) -> tuple[dict[str, Any] | None, str]:
     """With the compiled part, and so under the card's lock: never waiting for it."""
+    from debug_spyre.card.lock import card_lock
+
     try:
         with card_lock(wait=0, command="op") as held:
             told, trouble = _in_child(found, surface, python, stub=False, descriptors=held.descriptors)
