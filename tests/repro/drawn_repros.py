@@ -388,7 +388,7 @@ def searched(case, folder, suspect):
     session.journal.append(opened)
 
     class ForkedTrials(Trials):
-        def ask(self, question, answers, seconds):
+        def ask(self, question, answers, seconds, card=None):
             import debug_spyre_trial
             from torch_spyre import faults
 

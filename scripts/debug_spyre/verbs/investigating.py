@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from debug_spyre.examine.dossier import Dossier, cause_lines, dossier_from, dossier_to
+from debug_spyre.fleet.io.turns import chosen_cards
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.investigate.io.matrix import DOSSIER
@@ -21,6 +22,7 @@ from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.runs.pytest_words import check
 from debug_spyre.session.io.workspace import find_checkout, logs_folder
 from debug_spyre.triage.io.triages import find_triage
+from debug_spyre.verbs.session_option import add_cards_argument
 from debug_spyre.verbs.verb import Verb, answer
 from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
 from debug_spyre.vocabulary.words import RunStatus
@@ -53,6 +55,7 @@ def _arguments(parser: ArgumentParser) -> None:
     waiting = parser.add_mutually_exclusive_group()
     waiting.add_argument("--wait", type=float, metavar="S", help="wait up to S seconds for the card")
     waiting.add_argument("--no-wait", action="store_true", help="return with status 75 at once if the card is busy")
+    add_cards_argument(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -100,7 +103,9 @@ def _newest(checkout: Path) -> Path:
 def _started(folder: Path, checkout: Path, args: Namespace) -> RunFolder:
     recover(folder)
     request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
-    write_atomically(folder / REQUEST, json.dumps({**request, "minutes": args.minutes}))
+    cards, notes = chosen_cards(args.cards)
+    devices = [card.device for card in cards] if args.cards else request.get("cards") or []  # resumed: as before
+    write_atomically(folder / REQUEST, json.dumps({**request, "minutes": args.minutes, "cards": devices}))
     return submit(
         JobSpec(
             folder=folder,
@@ -109,6 +114,8 @@ def _started(folder: Path, checkout: Path, args: Namespace) -> RunFolder:
             name=NAME,
             argv=(sys.executable, "-P", "-c", BOOT, str(SCRIPTS), str(folder / REQUEST)),
             wait=0.0 if args.no_wait else args.wait,
+            cards=",".join(devices) or None,
+            notes=tuple(notes),
             python=str(choose(checkout).python),
         )
     )

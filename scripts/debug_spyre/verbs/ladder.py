@@ -6,10 +6,14 @@ import json
 import shlex
 import time
 from argparse import ArgumentParser, Namespace
+from functools import partial
+from threading import Lock
 from typing import Any
 
+from debug_spyre.card.holders import Card
 from debug_spyre.examine.io.examination import Examination, add_examining, examination
 from debug_spyre.examine.shadow_report import AS_IS, BY_NAME, RUNGS, UNDECIDED, Rung, Step, conclusion, ladder_lines
+from debug_spyre.fleet.io.turns import at_once, chosen_cards
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.host.spyre_switches import known_switches
@@ -19,13 +23,14 @@ from debug_spyre.runs.io.pytest_command import from_root, pytest_command
 from debug_spyre.runs.io.records import RunRecord
 from debug_spyre.runs.io.run_folder import RUNS, RunFolder
 from debug_spyre.triage.signature import signature
-from debug_spyre.verbs.session_option import log_line
+from debug_spyre.verbs.session_option import add_cards_argument, log_line
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import Exit, UsageError
 from debug_spyre.vocabulary.evidence import Kind
 from debug_spyre.vocabulary.words import RunStatus
 
 PLUGIN, STATE = "debug_spyre_ladder", "ladder.json"
+KEEPING = Lock()  # several rungs end at once
 
 
 def _add(parser: ArgumentParser) -> None:
@@ -36,6 +41,7 @@ def _add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, default=1800.0, metavar="S", help="start no rung after S seconds (1800)"
     )
+    add_cards_argument(parser)
     add_examining(parser)
 
 
@@ -51,16 +57,30 @@ def _run(args: Namespace) -> int:
     steps: dict[str, Step] = {}
     began = time.monotonic()
     limit = foreground_seconds(args.foreground)
-    for rung in rungs:
+    cards, notes = chosen_cards(args.cards)
+    for note in notes:
+        warn(note)
+
+    def climbed(rung: Rung, card: Card | None) -> Step | None:
         left = None if limit is None else max(limit - (time.monotonic() - began), 0.0)
         if rung.name not in state["runs"] and (time.monotonic() - began > args.seconds or left == 0.0):
-            return _unfinished(work, state, steps, rung.name, as_json=args.json)
-        record = _climb(work, rung, words, state, left)
+            return None
+        record = _climb(work, rung, words, state, left, card=card)
         if record.status is RunStatus.RUNNING:
-            return _unfinished(work, state, steps, rung.name, as_json=args.json)
-        steps[rung.name] = _step(rung, record)
-        warn(f"ladder: {rung.name}: {steps[rung.name].showed} ({record.id})")
-        if rung.name == AS_IS and steps[AS_IS].fails is False:
+            return None
+        step = _step(rung, record)
+        warn(f"ladder: {rung.name}: {step.showed} ({record.id}{f', {card.name}' if card else ''})")
+        return step
+
+    wide = max(len(cards), 1)
+    rest = [rung for rung in rungs if rung.name != AS_IS]
+    for some in [[BY_NAME[AS_IS]], *(rest[n : n + wide] for n in range(0, len(rest), wide))]:
+        made = at_once(cards, [partial(climbed, rung) for rung in some])
+        for rung, step in zip(some, made, strict=True):
+            if step is None:
+                return _unfinished(work, state, steps, rung.name, as_json=args.json)
+            steps[rung.name] = step
+        if steps[AS_IS].fails is False:
             break  # what does not fail can't enter anywhere
     return _say(work, state, steps, as_json=args.json)
 
@@ -94,7 +114,9 @@ def _state(work: Examination, words: list[str]) -> dict[str, Any]:
     raise UsageError("there is no ladder of this test to go on with", next="debug-spyre ladder NODEID")
 
 
-def _climb(work: Examination, rung: Rung, words: list[str], state: dict[str, Any], left: float | None) -> RunRecord:
+def _climb(
+    work: Examination, rung: Rung, words: list[str], state: dict[str, Any], left: float | None, *, card: Card | None
+) -> RunRecord:
     """Run the rung, or follow the run that an earlier call started."""
     folder = work.place.folder.path
     known = state["runs"].get(rung.name)
@@ -109,9 +131,12 @@ def _climb(work: Examination, rung: Rung, words: list[str], state: dict[str, Any
         known=known_ids(work.place),
         verb="ladder",
     )
-    record = work.run(argv, env=overrides, pytest_args=tuple(words), name=f"ladder-{rung.name}", foreground=left)
-    state["runs"][rung.name] = record.id
-    write_atomically(folder / STATE, json.dumps(state))
+    record = work.run(
+        argv, env=overrides, pytest_args=tuple(words), name=f"ladder-{rung.name}", foreground=left, card=card
+    )
+    with KEEPING:
+        state["runs"][rung.name] = record.id
+        write_atomically(folder / STATE, json.dumps(state))
     return record
 
 

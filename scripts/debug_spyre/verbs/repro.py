@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from debug_spyre.escalation.readiness import failing_run, own_failure
 from debug_spyre.examine.io.trials import BudgetSpentError, Trials
 from debug_spyre.examine.typed_call import read_call
+from debug_spyre.fleet.io.turns import chosen_cards
 from debug_spyre.repro.io.proof import Proof, Prover
 from debug_spyre.repro.io.repro_session import ReproSession
 from debug_spyre.repro.io.suspects import Suspect, count_checked, find_fallback, find_suspect
@@ -18,7 +19,7 @@ from debug_spyre.runs.io.jobs import foreground_seconds
 from debug_spyre.session.io import workspace
 from debug_spyre.session.io.workspace import Folder, all_evidence
 from debug_spyre.session.state import Session
-from debug_spyre.verbs.session_option import add_session_argument, after_change, the_session
+from debug_spyre.verbs.session_option import add_cards_argument, add_session_argument, after_change, the_session
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import RefusedError, UsageError
 from debug_spyre.vocabulary.evidence import Evidence, Failure
@@ -39,6 +40,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--minutes", type=float, default=15.0, metavar="M", help="most minutes for the search (default 15)"
     )
+    add_cards_argument(parser)
     parser.add_argument(
         "--foreground", type=float, metavar="S", help="wait this long; then status 79, and the same call goes on"
     )
@@ -75,6 +77,7 @@ def _trials(args: Namespace, folder: Folder, row: int | None) -> Trials:
         args.minutes * 60,
         hypothesis=row,
         foreground=foreground_seconds(args.foreground),
+        cards=chosen_cards(args.cards)[0],
     )
     trials.load()
     return trials

@@ -79,7 +79,7 @@ def add_cards_argument(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--cards",
         metavar="all|N|LIST",
-        help="spread over all cards, over N cards, or over those listed (0,3,5): one process a card",
+        help="spread over all cards, over N cards, or over those listed (0,3,5): one process a card; held cards are left out",
     )
 
 

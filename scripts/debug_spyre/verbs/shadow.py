@@ -13,12 +13,14 @@ from typing import Any
 from debug_spyre.examine.call import call_to_json
 from debug_spyre.examine.dossier import call_text, condition_json, condition_of, sentence_of
 from debug_spyre.examine.io.engine import Engine
+from debug_spyre.examine.io.engines import engine_on
 from debug_spyre.examine.io.examination import Examination, add_examining, examination, read_report
 from debug_spyre.examine.io.one_call import CallCause, Recorded, TimeIsUpError, examine
 from debug_spyre.examine.search import Answer
 from debug_spyre.examine.shadow_report import shadow_lines
 from debug_spyre.examine.typed_call import read_call
 from debug_spyre.examine.variation import key_of
+from debug_spyre.fleet.io.turns import chosen_cards
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.repro.io.suspects import with_death
@@ -27,8 +29,8 @@ from debug_spyre.runs.io.jobs import foreground_seconds
 from debug_spyre.runs.io.pytest_command import child_path, from_root, pytest_command
 from debug_spyre.runs.io.records import RunRecord, load_record
 from debug_spyre.session.io.workspace import all_evidence, load_session
-from debug_spyre.verbs.session_option import log_line
-from debug_spyre.verbs.verb import Verb, answer
+from debug_spyre.verbs.session_option import add_cards_argument, log_line
+from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import Exit, UsageError
 from debug_spyre.vocabulary.words import RunStatus
 
@@ -42,6 +44,7 @@ def _add_sweep(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--suspect", metavar="RUN", help="use the call that this shadow run saved")
     parser.add_argument("--seconds", type=float, default=300.0, metavar="S", help="stop after S seconds (default 300)")
+    add_cards_argument(parser)
     add_examining(parser)
 
 
@@ -52,8 +55,17 @@ def _run_sweep(args: Namespace) -> int:
     call, prelude, refused = _call(args)
     limit = foreground_seconds(args.foreground)
     place = work.place.folder.path / "sweeps" / key_of(call)
-    engine = Engine(
-        work.place.folder.path, work.place.checkout, place, hypothesis=work.hypothesis, verb="sweep", wait=work.wait
+    cards, notes = chosen_cards(args.cards)
+    for note in notes:
+        warn(note)
+    engine = engine_on(
+        cards,
+        work.place.folder.path,
+        work.place.checkout,
+        place,
+        hypothesis=work.hypothesis,
+        verb="sweep",
+        wait=work.wait,
     )
     engine.deadline = time.monotonic() + min(args.seconds, limit or args.seconds)
     try:

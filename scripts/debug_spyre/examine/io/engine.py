@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from debug_spyre.card.holders import Card
 from debug_spyre.examine.features import JsonCall
 from debug_spyre.examine.search import Answer, Verdict
+from debug_spyre.fleet.io.turns import on_card
 from debug_spyre.host.files import PRIVATE, make_folder
 from debug_spyre.host.interpreter import choose
 from debug_spyre.runs.io.jobs import JobSpec, RunRecord, follow, submit
@@ -46,6 +48,7 @@ class Engine:
     wait: float | None = None  # for the card, as JobSpec has it
     deadline: float | None = None  # no call is asked after it
     record: RunRecord | None = None
+    card: Card | None = None  # it alone; else all that the environment shows
     is_same: Callable[[str], bool] = lambda _said: True  # a refusal in other words is another fault: no evidence
 
     def start(self) -> RunFolder:
@@ -69,7 +72,7 @@ class Engine:
             hypothesis=self.hypothesis,
             wait=self.wait,
         )
-        self.run = submit(spec)
+        self.run = submit(on_card(spec, self.card))
         return self.run
 
     def _take_up(self, where: Path) -> None:

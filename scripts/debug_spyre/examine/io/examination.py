@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from debug_spyre.card.holders import Card
+from debug_spyre.fleet.io.turns import on_card
 from debug_spyre.host.interpreter import choose
 from debug_spyre.runs.io.finding_runs import RunPlace, run_place
 from debug_spyre.runs.io.jobs import JobSpec, foreground_seconds, run_job
@@ -39,8 +41,9 @@ class Examination:
         pytest_args: tuple[str, ...] | None = None,
         name: str | None = None,
         foreground: float | None = None,
+        card: Card | None = None,
     ) -> RunRecord:
-        """Run it under the lock.
+        """Run it under the lock, on that card alone where one is given.
 
         Raises:
             CardBusyError: the card is busy; DebugSpyreError: it could not begin.
@@ -60,7 +63,7 @@ class Examination:
             python=str(choose(self.place.checkout).python),
         )
         limit = foreground if foreground is not None else foreground_seconds(self.foreground)
-        return run_job(spec, foreground=limit)
+        return run_job(on_card(spec, card), foreground=limit)
 
     def probe(self) -> list[str]:
         """What is examined where no test is named.

@@ -8,9 +8,12 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from debug_spyre.card.holders import Card
+from debug_spyre.fleet.io.turns import at_once, on_card
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.host.fingerprint import backend_fingerprint
 from debug_spyre.host.interpreter import choose
@@ -49,6 +52,7 @@ class Trials:
     seconds: float
     hypothesis: int | None = None
     foreground: float | None = None
+    cards: tuple[Card, ...] = ()
     used: int = 0
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
@@ -148,13 +152,19 @@ class Trials:
         return kept
 
     def _run_batch(self, pending: Mapping[str, str], *, isolated: bool) -> None:
-        request = {"trials": [{"id": k, "text": t} for t, k in pending.items()], "isolated": isolated}
-        found = self._job(request, seconds=BATCH_SECONDS + ISOLATED_SECONDS * len(pending) * isolated)
-        for key in pending.values():
-            if key in found:
-                self.answers[key] = found[key]
-            elif found.get("begun") == key:
-                self.answers[key] = {"exit": None, "crash": found.get("status"), "error": None}
+        wide = min(max(len(self.cards), 1), len(pending))
+        rows = [{"id": key, "text": text} for text, key in pending.items()]
+
+        def share(mine: list[dict[str, str]], card: Card | None) -> dict[str, Any]:
+            request = {"trials": mine, "isolated": isolated}
+            return self._job(request, seconds=BATCH_SECONDS + ISOLATED_SECONDS * len(mine) * isolated, card=card)
+
+        made = at_once(self.cards, [partial(share, rows[n::wide]) for n in range(wide)])
+        for found in made:
+            self.answers.update({key: found[key] for key in pending.values() if key in found})
+            if found.get("begun") in pending.values() and found["begun"] not in self.answers:
+                self.answers[found["begun"]] = {"exit": None, "crash": found.get("status"), "error": None}
+        found = made[0]
         if not any(key in self.answers for key in pending.values()):
             raise EnvironmentTroubleError(
                 f"the trial process gave no answer: {found.get('tail') or found.get('status')}",
@@ -162,7 +172,9 @@ class Trials:
             )
         self._save()
 
-    def _job(self, request: dict[str, Any], *, must: bool = False, seconds: float | None = None) -> dict[str, Any]:
+    def _job(
+        self, request: dict[str, Any], *, must: bool = False, seconds: float | None = None, card: Card | None = None
+    ) -> dict[str, Any]:
         self._check_time()
         if not must and (self.used >= self.runs or time.monotonic() - self.began > self.seconds):
             raise BudgetSpentError(
@@ -172,12 +184,13 @@ class Trials:
         self.used += 1
         place = self.folder.path / "repro"
         make_folder(place)
-        question, answers = place / "request.json", place / "answers.jsonl"
+        mine = f"-{card.index}" if card and len(self.cards) > 1 else ""
+        question, answers = place / f"request{mine}.json", place / f"answers{mine}.jsonl"
         write_atomically(question, json.dumps(request))
         answers.unlink(missing_ok=True)
-        return self.ask(question, answers, seconds or BATCH_SECONDS)
+        return self.ask(question, answers, seconds or BATCH_SECONDS, card or next(iter(self.cards), None))
 
-    def ask(self, question: Path, answers: Path, seconds: float) -> dict[str, Any]:
+    def ask(self, question: Path, answers: Path, seconds: float, card: Card | None = None) -> dict[str, Any]:
         """One job on the card: what stands in `answers` by id, and how the process ended."""
         chosen = choose(self.checkout)
         spec = JobSpec(
@@ -189,7 +202,7 @@ class Trials:
             hypothesis=self.hypothesis,
             timeout=seconds,
         )
-        record = run_job(spec)
+        record = run_job(on_card(spec, card))
         found = _read(answers)
         found["status"] = f"{record.status.value}, exit {record.exit}"
         if not answers.exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from debug_spyre.card import holders
@@ -44,6 +45,12 @@ def over_cards(spec: JobSpec, text: str | None, *, series: bool = False) -> JobS
             next="take it out, or run on one card: --cards 1",
         )
     return _driven(spec, devices)
+
+
+def over_these(spec: JobSpec, cards: Sequence[Card]) -> JobSpec:
+    """The job over cards whose locks are held already; unchanged for fewer than two."""
+    devices = [card.device for card in cards]
+    return _driven(replace(spec, cards=",".join(devices)), devices) if len(cards) > 1 else spec
 
 
 def over_cards_as_before(spec: JobSpec, before: str) -> JobSpec:

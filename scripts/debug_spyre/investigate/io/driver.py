@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from debug_spyre.card.holders import Card, visible_cards
 from debug_spyre.examine.dossier import Cause, Dossier, dossier_from
 from debug_spyre.gate.io.validation_jobs import present
 from debug_spyre.investigate.causes import OP, Draft, Ledger, draft_causes, next_of
@@ -27,7 +28,7 @@ def main(words: Sequence[str], redraw: Redraw) -> int:
     """`words`: the request's file. Exit status 0: done, whatever was found; what was found stands in the dossier."""
     request = json.loads(Path(words[0]).read_text(encoding="utf-8"))
     folder = Path(words[0]).parent
-    work = Work(folder, Path(request["checkout"]), float(request["minutes"]), redraw)
+    work = Work(folder, Path(request["checkout"]), float(request["minutes"]), redraw, cards_of(request))
     work.load()
     now = present(work.checkout)
     card = sorted(f"{k}={v}" for k, v in os.environ.items() if k.startswith(("SPYRE_", "SENCORES", "TORCH_SENDNN")))
@@ -39,6 +40,11 @@ def main(words: Sequence[str], redraw: Redraw) -> int:
     dossier = investigate(work, tuple(request["words"]))
     work.write(dossier)
     return 0
+
+
+def cards_of(request: dict[str, Any]) -> tuple[Card, ...]:
+    """The cards over which independent runs are spread; the job holds their locks."""
+    return tuple(card for card in visible_cards() if card.device in (request.get("cards") or ()))
 
 
 def investigate(work: Work, words: tuple[str, ...]) -> Dossier:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from debug_spyre.card.holders import Card
 from debug_spyre.examine.dossier import Dossier, dossier_to
+from debug_spyre.fleet.io.with_cards import over_these
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.investigate.causes import Ledger, read_ledger
@@ -37,6 +39,7 @@ class Work:
     checkout: Path
     minutes: float
     redraw: Redraw
+    cards: tuple[Card, ...] = ()  # independent runs go to these; none: one after another
     known: dict[str, Any] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -112,7 +115,7 @@ def run_matrix(work: Work, words: tuple[str, ...]) -> RunRecord:
             folder=work.folder, checkout=work.checkout, verb="triage", name=FULL_MATRIX, argv=argv, pytest_args=words,
             env=env, python=str(interpreter.python),
         )  # fmt: skip
-        record = run_job(spec)
+        record = run_job(over_these(spec, work.cards))
         evidence = record.evidence or Evidence(sources=(str(record.output),), counts=None, complete=False)
         evidence = replace(evidence, warnings=tuple(dict.fromkeys((*evidence.warnings, *record.warnings))))
         keep(Matrix(Folder(work.folder), record, words), grouped(evidence, work.checkout))

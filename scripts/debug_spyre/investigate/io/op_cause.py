@@ -11,6 +11,7 @@ from debug_spyre.examine.condition import Condition
 from debug_spyre.examine.dossier import Cause, call_text, condition_of, sentence_of
 from debug_spyre.examine.features import features, packet_of
 from debug_spyre.examine.io.engine import Engine
+from debug_spyre.examine.io.engines import engine_on
 from debug_spyre.examine.io.one_call import CallCause, Recorded, examine, smallest_wrong
 from debug_spyre.examine.search import Answer
 from debug_spyre.investigate.causes import Draft, Ledger, known_limits
@@ -105,7 +106,7 @@ def op_cause(place: Place) -> list[Cause]:
         "debug-spyre investigate",
     )
     folder = place.session.folder.path
-    engine = Engine(folder, scene.work.checkout, folder / "investigate" / name, hypothesis=row)
+    engine = engine_on(scene.work.cards, folder, scene.work.checkout, folder / "investigate" / name, hypothesis=row)
     left: list[str] = []
     numbers = None
     try:

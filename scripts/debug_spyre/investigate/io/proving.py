@@ -28,7 +28,7 @@ PASSES, ALIKE, ELSEWHERE = "passes", "fails-alike", "stopped-elsewhere"
 
 def prover_of(session: CauseSession, row: int | None, minutes: float) -> Prover:
     """Runs scripts of the session under the lock."""
-    trials = Trials(session.folder, session.work.checkout, RUNS, minutes * 60, hypothesis=row)
+    trials = Trials(session.folder, session.work.checkout, RUNS, minutes * 60, hypothesis=row, cards=session.work.cards)
     return Prover(session.folder, session.work.checkout, trials, hypothesis=row)
 
 

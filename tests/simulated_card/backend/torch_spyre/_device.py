@@ -13,8 +13,12 @@ _state = {"fd": None, "pid": None}
 
 
 def path():
-    """The file that stands for /dev/vfio/N."""
-    return os.environ.get(DEVICE_VARIABLE) or os.path.join(tempfile.gettempdir(), f"simulated-vfio-{os.getuid()}")
+    """The file that stands for /dev/vfio/N: of several (joined by colons) the one that SPYRE_DEVICES names."""
+    files = [file for file in os.environ.get(DEVICE_VARIABLE, "").split(os.pathsep) if file]
+    first = os.environ.get("SPYRE_DEVICES", "").partition(",")[0]
+    if files:
+        return files[int(first) if first.isdecimal() and int(first) < len(files) else 0]
+    return os.path.join(tempfile.gettempdir(), f"simulated-vfio-{os.getuid()}")
 
 
 def holds():
