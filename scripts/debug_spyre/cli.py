@@ -19,6 +19,7 @@ from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError
 
 INTERRUPTED = 130
 _WITH_ACTIONS = frozenset({"hypothesis", "cluster"})
+_TESTS_FAIL = frozenset({"investigate", "triage", "shadow"})
 _OWN_STATUS = frozenset({"run", "exec", "wait"})
 _STATUS_WORDS: dict[int, str] = {
     Exit.NO: "no", Exit.BAD_INPUT: "bad input", Exit.USAGE: "wrong usage", Exit.ENVIRONMENT: "the environment is not ready",
@@ -128,6 +129,9 @@ def _say_status(status: int, words: Sequence[str]) -> None:
     `lock` hands on its command's output, and stays silent.
     """
     if status == 0 or not words or words[0] == "lock" or "--json" in words or sys.stderr.isatty():
+        return
+    if status == Exit.NO and words[0] in _TESTS_FAIL:
+        print("status 1: tests fail", file=sys.stderr)
         return
     own = words[0] in _OWN_STATUS and status not in _STATUS_WORDS.keys() - {1, 2}
     said = "the command failed" if own else _STATUS_WORDS.get(status, "see --help")

@@ -428,7 +428,8 @@ def test_start_run_and_conclude_in_one_call_with_the_meaning_said_beforehand(ds)
     refused = ds("run", "--hypothesis", "1", "--if-passes", "perhaps", "x", "tests/test_a.py::test_b", status=64)
     assert "no verdict" in refused.stderr
     told = ("--if-passes", "ruled-out", "it passes alone", "--if-fails", "confirmed", "it fails alone")
-    ds("run", "--hypothesis", "1", *told, "tests/test_a.py::test_b")
+    said = ds("run", "--hypothesis", "1", *told, "tests/test_a.py::test_b").stdout
+    assert "hypothesis 1 is ruled-out: it passes alone" in said and "conclude" not in said
     (row,) = ds.json("hypothesis", "list")["hypotheses"]
     assert (row["status"], row["outcome"], row["runs"]) == ("ruled-out", "it passes alone", ["r2"])
 

@@ -521,6 +521,14 @@ def test_status_with_nothing_open_lists_what_there_was(ds):
     assert ds("status", "--json", status=64)
 
 
+def test_status_with_several_open_lists_them_and_names_the_next(ds):
+    for slug in ("one", "two"):
+        ds("open", slug, "--members", "tests/test_a.py::test_b")
+    said = ds("status").stdout.splitlines()
+    assert [line.split()[0] for line in said[:2]] == ["investigating"] * 2
+    assert said[-1].startswith("next: debug-spyre status --session debug-") and ds("status", "--json", status=64)
+
+
 def test_texts_that_finish_was_given_are_not_typed_again_for_close(ds):
     ds("open", "one", "--members", "tests/test_a.py::test_b")
     ds("finish", "--cause", "the mark is stale", "--wasted", "row 3", status=1)

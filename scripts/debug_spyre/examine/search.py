@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from debug_spyre.examine.condition import Condition, Seen, Term, fitting
-from debug_spyre.examine.features import Features, JsonCall, Value, features
+from debug_spyre.examine.features import Features, JsonCall, Value, features, tensor_specs
 from debug_spyre.examine.variation import Draws, Space, drawn, is_small, key_of, one_at_a_time
 
 ROUND = 24
@@ -263,8 +263,6 @@ def _sizes_into(
     state: _State, call: JsonCall, group: Sequence[tuple[int, int]], term: Term, gap: tuple[float, float]
 ) -> list[int]:
     """Sizes of the group that may move the feature into the gap: in proportion, and the middle itself."""
-    from debug_spyre.examine.features import tensor_specs
-
     every = tensor_specs(call)
     if any(t >= len(every) or d >= len(every[t]["shape"]) for t, d in group):
         return []
@@ -308,14 +306,26 @@ def border_calls(state: _State, condition: Condition) -> Iterable[tuple[JsonCall
             value = one[1].features.get(feature)
             return float(value) if isinstance(value, (int, float)) else 0.0
 
-        pairs = ((abs(at(r) - at(w)), _elements(r[0]) + _elements(w[0]), r[0], w[0]) for r in right for w in wrong)
+        pairs = (
+            (abs(at(r) - at(w)), (_differences(r[0], w[0]), _elements(r[0]) + _elements(w[0])), r[0], w[0])
+            for r in right
+            for w in wrong
+        )
         best = min(pairs, key=lambda p: p[:2])
         yield best[2], best[3]
 
 
+def _differences(one: JsonCall, other: JsonCall) -> int:
+    """How many things differ besides sizes: a border is plain where both calls are of one form, rank and type."""
+    a, b = (
+        [(s["dtype"], len(s["shape"]), bool(s.get("stride")), bool(s.get("offset"))) for s in tensor_specs(c)]
+        for c in (one, other)
+    )
+    forms: list[bool] = [one["op"] != other["op"], one.get("form") != other.get("form"), len(a) != len(b)]
+    return sum(forms) + sum(bool(x != y) for specs in zip(a, b, strict=False) for x, y in zip(*specs, strict=True))
+
+
 def _elements(call: JsonCall) -> int:
     from math import prod
-
-    from debug_spyre.examine.features import tensor_specs
 
     return sum(prod(s["shape"]) for s in tensor_specs(call))

@@ -217,8 +217,23 @@ SESSION = "(session)"
 _COUNTS = ("passed", "failed", "errors", "skipped", "xfailed", "xpassed")
 
 
-def says(data: dict[str, Any], *, stem: str, chosen: str | None = None, state: dict[str, Any] | None = None) -> str:
-    """The run's JSON form (contracts) as text; `stem` names its folder in the next command."""
+def says(
+    data: dict[str, Any],
+    *,
+    stem: str,
+    chosen: str | None = None,
+    state: dict[str, Any] | None = None,
+    concluded: str | None = None,
+) -> str:
+    """The run's JSON form (contracts) as text.
+
+    Args:
+        data: what RunRecord.to_json gives.
+        stem: the folder that the next command names.
+        chosen: which Python ran it, where that is to be said.
+        state: of a run that goes on.
+        concluded: the verdict that the run gave on its hypothesis, as was foretold.
+    """
     if data["status"] == "running":
         return _running(data, stem, state or {})
     lines = [_headline(data)]
@@ -233,7 +248,9 @@ def says(data: dict[str, Any], *, stem: str, chosen: str | None = None, state: d
     lines.append(f"output: {data['output']}")
     if data["log"]:
         lines.append(f"log: {data['log']}")
-    following = _next(data, stem)
+    if concluded:
+        lines.append(_cut(concluded))
+    following = f"debug-spyre status --session {stem}" if concluded else _next(data, stem)
     if following:
         lines.append(f"next: {following}")
     return "\n".join(lines)

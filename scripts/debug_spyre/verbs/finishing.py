@@ -143,8 +143,17 @@ def _told(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     text = next((s.removeprefix("debug-spyre: ") for s in said if not s.startswith("next:")), "")
     following = next((s.removeprefix("next: ") for s in reversed(said) if s.startswith("next:")), "")
+    if done.returncode == 0 and isinstance(data.get("rows"), list):
+        return {"text": _measured(data), "next": following}
     own = str(data.get("status") or data.get("gate") or data.get("stamp") or data.get("bundle") or "done")
     return {"text": (text if done.returncode else own)[:WIDTH], "next": following}
+
+
+def _measured(data: Mapping[str, Any]) -> str:
+    """What validate found, in numbers."""
+    rows = data["rows"]
+    passed = sum(bool(row.get("cleared")) for row in rows)
+    return f"{passed} of {len(rows)} members pass; new failures in the matrix: {data.get('regressions', 0)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +207,8 @@ def _files_left(folder: Folder, session: Session) -> dict[str, str]:
 
 
 def _lines(steps: list[dict[str, Any]]) -> list[str]:
-    return [f"{s['step']}: {s['result']}" + (f": {s['text']}" if s["result"] != "done" else "") for s in steps]
+    said = ({core.VALIDATE} | {s["step"] for s in steps if s["result"] != "done"}) if steps else set()
+    return [f"{s['step']}: {s['result']}" + (f": {s['text']}" if s["step"] in said else "") for s in steps]
 
 
 def _waiting(folder: Folder) -> str | None:

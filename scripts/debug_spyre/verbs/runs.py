@@ -171,7 +171,7 @@ def _spec(
 
 def _follow_new(spec: JobSpec, args: Namespace, place: RunPlace, *, chosen: str | None) -> int:
     _record_lost(spec.folder)
-    foretold = _foretold(args, spec)
+    foretold, concluded = _foretold(args, spec), None
     if spec.hypothesis is not None and place.is_session:
         begin_row(place.folder, spec.hypothesis, shlex.join(spec.pytest_args or spec.argv), must=bool(foretold))
     record = run_job(spec, foreground=foreground_seconds(args.foreground))
@@ -181,7 +181,8 @@ def _follow_new(spec: JobSpec, args: Namespace, place: RunPlace, *, chosen: str 
         said = foretold.get(passes)
         if said is not None:
             end_row(place.folder, spec.hypothesis, said, record.id)
-    return _say(record, place, as_json=args.json, chosen=chosen)
+            concluded = f"hypothesis {spec.hypothesis} is {said[0]}: {said[1]}"
+    return _say(record, place, as_json=args.json, chosen=chosen, concluded=concluded)
 
 
 def _foretold(args: Namespace, spec: JobSpec) -> dict[bool, tuple[str, str]]:
@@ -230,12 +231,15 @@ def _record_lost(folder: Path) -> None:
         redraw(folder)
 
 
-def _say(record: RunRecord, place: RunPlace, *, as_json: bool, chosen: str | None = None) -> int:
+def _say(
+    record: RunRecord, place: RunPlace, *, as_json: bool, chosen: str | None = None, concluded: str | None = None
+) -> int:
     if record.status is RunStatus.LOST:
         redraw(place.folder.path)
     data = record.to_json()
     first = chosen if record.id == "r1" else None  # which Python it is, once a session
-    answer(says(data, stem=place.folder.stem, chosen=first, state=record.state), data, as_json=as_json)
+    text = says(data, stem=place.folder.stem, chosen=first, state=record.state, concluded=concluded)
+    answer(text, data, as_json=as_json)
     return record.exit_status()
 
 

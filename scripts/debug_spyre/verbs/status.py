@@ -140,9 +140,9 @@ def _status(args: Namespace) -> int:
     except UsageError:
         logs = workspace.logs_folder(workspace.find_checkout())
         asks_for_one = args.session or args.watch or args.json or args.brief or args.hook
-        if asks_for_one or workspace.open_sessions(logs) or not workspace.session_folders(logs):
+        if asks_for_one or not workspace.session_folders(logs):
             raise
-        return _status_all(args)  # nothing is open: what there was
+        return _status_all(args)  # none or several are open
     if args.hook:
         held = at_stop(json.load(sys.stdin), workspace.load_session(folder), folder.path)
         print(json.dumps(held) if held else "")
@@ -211,6 +211,8 @@ def _status_all(args: Namespace) -> int:
         except BadInputError as error:
             rows.append({"session": folder.stem, "status": "unreadable", "symptom": error.what})
     lines = [clip(f"{r['status']:13s} {r['session']}  {r['symptom']}") for r in rows] or ["no sessions yet"]
+    going = next((r["session"] for r in rows if r["status"] == Status.INVESTIGATING), None)
+    lines += [f"next: debug-spyre status --session {going}"] if going else []
     answer(lines, {"sessions": rows}, as_json=args.json)
     return 0
 

@@ -189,12 +189,20 @@ def _proved(place: Place, seen: CallCause, numbers: Any, runs: list[str], row: i
         repro={k: repro[k] for k in ("path", "tier", "lines", "proved")} if repro and repro["path"] else None,
         ways_round=tuple(seen.ways), known=_known(place, draft.first.op),
         runs=tuple(runs), open=tuple(open_points), call=call_text(seen.call), site=draft.first.site,
-        fallbacks=place.scene.ledger.fallbacks,
+        fallbacks=_fallbacks_of(place.scene, draft.tests),
     )  # fmt: skip
     verdict = "confirmed" if claim == "cause" else "inconclusive"
     conclude(session, row, verdict, sentence, runs)
     conclude_seeds(session, cause, told, runs)
     return cause
+
+
+def _fallbacks_of(scene: Scene, tests: Sequence[str]) -> tuple[str, ...] | None:
+    """The ops that fell back in these tests; None where that is not known."""
+    seen = scene.shadow.evidence if scene.shadow else None
+    if seen is None or not {t.nodeid for t in seen.tests} >= set(tests):
+        return None
+    return tuple(dict.fromkeys(op for t in seen.tests if t.nodeid in tests for op in t.fallbacks))
 
 
 def _known(place: Place, op: str) -> dict[str, Any]:

@@ -31,6 +31,8 @@ from debug_spyre.vocabulary.words import BASELINE, Status
 
 ORIGIN = "investigate"
 
+VIEWS = ("strided", "offset", "expanded", "layout")  # features that speak of how a tensor lies
+
 
 @dataclass(frozen=True, slots=True)
 class CauseSession:
@@ -231,9 +233,12 @@ def _answer(text: str, cause: Cause, control: dict[str, Any] | None) -> tuple[st
     if text.startswith("shapes beyond a limit") and cause.condition:
         sizes = any(t["feature"].startswith(("size", "numel", "rows", "sticks")) for t in cause.condition.terms)
         return ("confirmed" if sizes else "ruled-out", cause.sentence, engine)
+    if text.startswith("a stride, view or contiguous()") and cause.condition:
+        views = any(t["feature"].startswith(VIEWS) for t in cause.condition.terms)
+        return ("confirmed" if views else "ruled-out", cause.sentence, engine)
     if text.startswith("an op that is taken for on-device") and cause.fallbacks is not None:
         named = ", ".join(cause.fallbacks)
-        told = f"{named} falls back" if named else "no op of the matrix falls back under the shadow"
+        told = f"{named} falls back in these tests" if named else "no op falls back in these tests"
         return ("confirmed" if named else "ruled-out", told, list(cause.runs[:1]))
     if text.startswith("only the order of float16 sums differs") and is_call:
         return "ruled-out", f"no rounding does that: {cause.sentence}", engine
