@@ -429,7 +429,7 @@ def test_start_run_and_conclude_in_one_call_with_the_meaning_said_beforehand(ds)
     assert "no verdict" in refused.stderr
     told = ("--if-passes", "ruled-out", "it passes alone", "--if-fails", "confirmed", "it fails alone")
     said = ds("run", "--hypothesis", "1", *told, "tests/test_a.py::test_b").stdout
-    assert "hypothesis 1 is ruled-out: it passes alone" in said and "conclude" not in said
+    assert "hypothesis 1 is ruled-out: it passes alone" in said and "hypothesis conclude" not in said
     (row,) = ds.json("hypothesis", "list")["hypotheses"]
     assert (row["status"], row["outcome"], row["runs"]) == ("ruled-out", "it passes alone", ["r2"])
 
