@@ -30,7 +30,6 @@ from debug_spyre.vocabulary.errors import RefusedError
 from debug_spyre.vocabulary.words import BASELINE, Status
 
 ORIGIN = "investigate"
-
 VIEWS = ("strided", "offset", "expanded", "layout")  # features that speak of how a tensor lies
 
 
