@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 AS_IS = "as-is"
+COMPILER = "it enters in the backend's own compiler"
 UNDECIDED = "not decided"
 
 
@@ -108,10 +109,7 @@ def conclusion(steps: Mapping[str, Step]) -> str:
         )
     if seen["aot_eager"]:
         return "it enters with aot_eager: decompositions or functionalisation" + changed
-    return (
-        "it enters in the backend's own compiler: op by op, eager and aot_eager pass; lowering, layout or code generation"
-        + changed
-    )
+    return f"{COMPILER}: op by op, eager and aot_eager pass; lowering, layout or code generation" + changed
 
 
 def _another(steps: Mapping[str, Step], others: list[str]) -> str:

@@ -12,7 +12,18 @@ from typing import Any
 
 from debug_spyre.card.holders import Card
 from debug_spyre.examine.io.examination import Examination, add_examining, examination
-from debug_spyre.examine.shadow_report import AS_IS, BY_NAME, RUNGS, UNDECIDED, Rung, Step, conclusion, ladder_lines
+from debug_spyre.examine.io.kernel_lab import split_by_kernels
+from debug_spyre.examine.shadow_report import (
+    AS_IS,
+    BY_NAME,
+    COMPILER,
+    RUNGS,
+    UNDECIDED,
+    Rung,
+    Step,
+    conclusion,
+    ladder_lines,
+)
 from debug_spyre.fleet.io.turns import at_once, chosen_cards
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import choose
@@ -188,16 +199,19 @@ def _say(work: Examination, state: dict[str, Any], steps: dict[str, Step], *, as
         "steps": [s.to_json() for s in steps.values()],
         "complete": True,
     }
-    write_atomically(path, json.dumps({"schema": 1, **data}, ensure_ascii=False))
     fails = steps[AS_IS].fails
     if fails:
         said = conclusion(steps)
+        if said.startswith(COMPILER) and steps[AS_IS].error:
+            data["kernels"] = split_by_kernels(work, state["words"], steps[AS_IS].detail)
+            lines += data["kernels"]
         lines.append(
             work.verdict(said, last.run, verdict="inconclusive" if said.startswith(UNDECIDED) else "confirmed")
         )
     elif fails is False:  # by itself it passes: what runs before it may matter
         files = dict.fromkeys(word.split("::", maxsplit=1)[0] for word in state["words"] if not word.startswith("-"))
         lines.append(f"next: debug-spyre run --alone {shlex.join(files)}")
+    write_atomically(path, json.dumps({"schema": 1, **data}, ensure_ascii=False))
     work.keep_for(last.run, lines, path, {"conclusion": data["conclusion"]})
     lines += log_line(work.place)
     answer(lines, data, as_json=as_json)
