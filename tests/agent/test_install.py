@@ -422,3 +422,10 @@ def test_the_settings_hook_and_the_skills_hook_watch_the_same_tools():
     from debug_spyre.agent.client_settings import TOOLS
 
     assert f'matcher: "{TOOLS}"' in (ROOT / SKILL / "SKILL.md").read_text()
+
+
+def test_an_installed_skill_is_fewer_than_309_files(target):
+    """People read what they install: small modules that are always read together are one."""
+    ok(install(cwd=target))
+    files = [path for path in (target / SKILL).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert 100 < len(files) < 309

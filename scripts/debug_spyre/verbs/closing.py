@@ -10,8 +10,7 @@ from typing import Any
 from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.gate.close_request import CloseRequest, Retrospective
 from debug_spyre.gate.gate import OVERRIDABLE, Gate, judge, judge_blocked
-from debug_spyre.gate.io.kept_texts import forget_texts, kept_texts
-from debug_spyre.gate.io.validation_jobs import count_before, gate_evidence, present
+from debug_spyre.gate.io.validation_jobs import count_before, forget_texts, gate_evidence, kept_texts, present
 from debug_spyre.queue.queue_rules import check_open, nothing_explains
 from debug_spyre.session import events as ev
 from debug_spyre.session.io import seals

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.gate import finishing as core
-from debug_spyre.gate.io.kept_texts import forget_texts, keep_texts
-from debug_spyre.gate.io.validation_jobs import present
+from debug_spyre.gate.io.validation_jobs import forget_texts, keep_texts, present
 from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.runs.io.jobs import SCRIPTS
 from debug_spyre.session.io.workspace import Folder, load_session

@@ -11,7 +11,7 @@ from typing import Any
 from debug_spyre.page.io import page
 from debug_spyre.page.overview import clip
 from debug_spyre.session.io import workspace
-from debug_spyre.session.similar import Similar, find_similar
+from debug_spyre.session.state import Similar, find_similar
 from debug_spyre.triage.io import opening
 from debug_spyre.triage.io.triages import choose_cluster, find_triage
 from debug_spyre.verbs.session_option import add_session_argument, member_of, the_session

@@ -18,8 +18,7 @@ from debug_spyre.fleet import board as moves
 from debug_spyre.fleet.board import Board, Lane, Unit
 from debug_spyre.fleet.io import merged
 from debug_spyre.fleet.io.lane import LANES, PLUGIN, LaneProcess
-from debug_spyre.fleet.trials import after_attempt, without_card
-from debug_spyre.fleet.verdicts import Attempt, Manner, Summary
+from debug_spyre.fleet.verdicts import Attempt, Manner, Summary, after_attempt, without_card
 from debug_spyre.host.files import make_folder
 from debug_spyre.host.processes import RUN_FOLDER
 from debug_spyre.runs.io.finish_run import quiet_seconds, tensor_budget

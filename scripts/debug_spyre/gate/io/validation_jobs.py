@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from debug_spyre.fleet.io.with_cards import over_cards_as_before
 from debug_spyre.gate.before_after import BeforeAfter, Measure
 from debug_spyre.gate.validation import Present, Step
+from debug_spyre.host.files import PRIVATE, write_atomically
 from debug_spyre.host.fingerprint import backend_fingerprint
 from debug_spyre.host.interpreter import choose
 from debug_spyre.runs.io.jobs import JobSpec, run_job
@@ -19,6 +22,31 @@ from debug_spyre.tree.io.snapshot import tree_digest
 from debug_spyre.vocabulary.errors import RefusedError
 from debug_spyre.vocabulary.evidence import Evidence
 from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, WORK_AFTER, WORK_BEFORE
+
+KEPT = "finish.json"
+NAMES = ("cause", "wasted", "signal", "next_action")
+
+
+def kept_texts(session: Path) -> dict[str, str]:
+    """The texts by name; none where nothing is kept or the file is damaged."""
+    try:
+        data = json.loads((session / KEPT).read_text(encoding="utf-8"))
+        return {name: str(data[name]) for name in NAMES if data.get(name)}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def keep_texts(session: Path, given: Mapping[str, str | None]) -> dict[str, str]:
+    """Add what this call was given to what is kept; returns all of it."""
+    texts = kept_texts(session) | {name: text for name in NAMES if (text := (given.get(name) or "").strip())}
+    write_atomically(session / KEPT, json.dumps(texts, ensure_ascii=False), mode=PRIVATE)
+    return texts
+
+
+def forget_texts(session: Path) -> None:
+    """The session is closed: they are in its journal."""
+    (session / KEPT).unlink(missing_ok=True)
+
 
 _COUNTS = (WORK_BEFORE, WORK_AFTER)
 

@@ -28,7 +28,7 @@ from debug_spyre.investigate.io.sessions import (
 from debug_spyre.repro.same_fault import Fingerprint, is_same_refusal, stable_words
 from debug_spyre.runs.io.records import RunRecord
 from debug_spyre.session.io.workspace import load_session, past_sessions
-from debug_spyre.session.similar import find_similar
+from debug_spyre.session.state import find_similar
 from debug_spyre.surface.io.limits_probe import load_limits
 from debug_spyre.vocabulary.words import Status
 

@@ -15,7 +15,7 @@ from debug_spyre.host import processes
 from debug_spyre.host.files import kept_going
 from debug_spyre.host.fingerprint import site_packages
 from debug_spyre.host.interpreter import first_on_path
-from debug_spyre.host.spyre_switches import FIRST_FAILURE, known_switches
+from debug_spyre.host.spyre_variables import FIRST_FAILURE, known_switches
 from debug_spyre.runs.io import finish_run, run_environment, stacks
 from debug_spyre.runs.io import run_folder as rf
 from debug_spyre.runs.io.progress_line import ResultsReader
