@@ -20,9 +20,8 @@ from debug_spyre.session import events as ev
 from debug_spyre.session.io import seals
 from debug_spyre.session.io.journal import Journal
 from debug_spyre.tree.changes import Changes, read_patch
-from debug_spyre.tree.io.ownership import patch_since
 from debug_spyre.tree.io.snapshot import snapshot
-from debug_spyre.tree.io.test_code import with_test_code
+from debug_spyre.tree.io.test_code import patch_since, with_test_code
 from debug_spyre.vocabulary.evidence import Outcome, Work
 from debug_spyre.vocabulary.words import GateState
 

@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from debug_spyre.cli import table
-from debug_spyre.queue.next_step import next_step
+from debug_spyre.queue.queue_words import next_step
 from debug_spyre.session import events as ev
 from debug_spyre.session.replay import replay
 

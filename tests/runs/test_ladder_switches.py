@@ -2,7 +2,7 @@
 
 import pytest
 
-from debug_spyre.host.spyre_switches import switches_in
+from debug_spyre.host.spyre_variables import switches_in
 
 
 def test_a_rung_that_the_version_does_not_know_is_left_out_and_that_is_said(place):

@@ -6,8 +6,8 @@ import pytest
 from tests.gate.conftest import state_of
 
 from debug_spyre.tree.changes import Changes, changes_from_json, is_test, read_patch
-from debug_spyre.tree.io.ownership import patch_since
 from debug_spyre.tree.io.snapshot import snapshot
+from debug_spyre.tree.io.test_code import patch_since
 
 
 @pytest.fixture

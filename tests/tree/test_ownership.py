@@ -8,9 +8,9 @@ import pytest
 from tests.gate.conftest import Story, git, state_of
 
 from debug_spyre.tree.changes import mask_patch
-from debug_spyre.tree.io.ownership import patch_since
 from debug_spyre.tree.io.revert import revert
 from debug_spyre.tree.io.snapshot import snapshot, tree_digest
+from debug_spyre.tree.io.test_code import patch_since
 
 TOKEN = "ghp_" + "a1B2" * 9
 OTHERS = [

@@ -11,9 +11,9 @@ from tests.gate.conftest import git, state_of
 
 from debug_spyre.tree.io import revert as tree_revert
 from debug_spyre.tree.io import scan
-from debug_spyre.tree.io.ownership import patch_since
 from debug_spyre.tree.io.revert import finish, revert
 from debug_spyre.tree.io.snapshot import changes_since, edited_files, load_start, snapshot, tree_digest
+from debug_spyre.tree.io.test_code import patch_since
 from debug_spyre.vocabulary.errors import BadInputError, EnvironmentTroubleError, RefusedError
 
 

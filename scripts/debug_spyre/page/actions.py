@@ -6,8 +6,8 @@ import shlex
 from dataclasses import dataclass
 
 from debug_spyre.page.page_context import Frame, Link
-from debug_spyre.queue.next_step import next_step
 from debug_spyre.queue.queue_rules import nothing_explains, rank
+from debug_spyre.queue.queue_words import next_step
 from debug_spyre.vocabulary.safe_text import Piece, clip, count
 from debug_spyre.vocabulary.words import BASELINE, Status
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from debug_spyre.queue.next_step import next_step
 from debug_spyre.queue.queue_rules import in_order
+from debug_spyre.queue.queue_words import next_step
 from debug_spyre.queue.session_warnings import ASIDE, SessionWarning, session_warnings
 from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.evidence import Evidence

@@ -27,7 +27,7 @@ from debug_spyre.examine.shadow_report import (
 from debug_spyre.fleet.io.turns import at_once, chosen_cards
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import choose
-from debug_spyre.host.spyre_switches import known_switches
+from debug_spyre.host.spyre_variables import known_switches
 from debug_spyre.runs.io.finding_runs import known_ids
 from debug_spyre.runs.io.jobs import follow, foreground_seconds
 from debug_spyre.runs.io.pytest_command import from_root, pytest_command

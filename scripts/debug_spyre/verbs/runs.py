@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from debug_spyre.card import holders, lock
-from debug_spyre.fleet.io.with_cards import over_cards
+from debug_spyre.fleet.io.lane import over_cards
 from debug_spyre.host.interpreter import choose
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.queue.io.rows import begin_row, end_row

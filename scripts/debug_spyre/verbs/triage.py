@@ -102,7 +102,7 @@ def _run(args: Namespace, rules: Sequence[Any]) -> int:
 
 
 def _new_matrix(args: Namespace, limits: Any) -> Any:
-    from debug_spyre.fleet.io.with_cards import over_cards
+    from debug_spyre.fleet.io.lane import over_cards
     from debug_spyre.runs.io.matrix_run import run_matrix
 
     return run_matrix(args.pytest_args, limits, lambda spec: over_cards(spec, args.cards))

@@ -22,8 +22,7 @@ from debug_spyre.session.io import seals
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import replay
 from debug_spyre.tree.changes import Changes, read_patch
-from debug_spyre.tree.io.ownership import patch_since
-from debug_spyre.tree.io.test_code import with_test_code
+from debug_spyre.tree.io.test_code import patch_since, with_test_code
 from debug_spyre.verbs.session_option import add_session_argument, after_change, answer_in, the_session
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError

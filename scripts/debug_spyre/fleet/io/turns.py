@@ -10,7 +10,7 @@ from queue import Queue
 from typing import TypeVar
 
 from debug_spyre.card.holders import Card, card_environment, choose_cards
-from debug_spyre.fleet.io.with_cards import free_ones
+from debug_spyre.fleet.io.lane import free_ones
 from debug_spyre.runs.io.jobs import JobSpec
 
 T = TypeVar("T")

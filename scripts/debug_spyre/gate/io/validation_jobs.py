@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from debug_spyre.fleet.io.with_cards import over_cards_as_before
+from debug_spyre.fleet.io.lane import over_cards_as_before
 from debug_spyre.gate.before_after import BeforeAfter, Measure
 from debug_spyre.gate.validation import Present, Step
 from debug_spyre.host.files import PRIVATE, write_atomically

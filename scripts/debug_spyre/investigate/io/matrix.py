@@ -11,7 +11,7 @@ from typing import Any
 
 from debug_spyre.card.holders import Card
 from debug_spyre.examine.dossier import Dossier, dossier_to
-from debug_spyre.fleet.io.with_cards import over_these
+from debug_spyre.fleet.io.lane import over_these
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.investigate.causes import Ledger, read_ledger

@@ -19,10 +19,10 @@ from typing import Any
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.git import git, half_way, head_of, index_entries
 from debug_spyre.tree.changes import mask_patch
-from debug_spyre.tree.io.ownership import split
 from debug_spyre.tree.io.patch import BlobStore
 from debug_spyre.tree.io.scan import EXECUTABLE, LINK, TEMPORARY, Entry, digest_of, read_bytes, scan
 from debug_spyre.tree.io.snapshot import START, Change, Start, changes_since, load_start, patch_of, printable
+from debug_spyre.tree.io.test_code import split
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, RefusedError
 from debug_spyre.vocabulary.masking import secret_values
 
