@@ -10,6 +10,7 @@ import time
 
 import pytest
 from tests.runs.conftest import place, until
+from tests.surface.test_asking_the_registry import EAGER, write
 
 __all__ = ["place"]
 
@@ -30,17 +31,27 @@ if torch_spyre.WRONG and random.random() < float(os.environ["SHOWS"]):
     raise ValueError("mean is wrong in 3 of 4 elements")
 """
 
+# Shows the fault where the source of the installed build lacks the op.
+OPS_SCRIPT = """
+import importlib.util, pathlib
+source = pathlib.Path(importlib.util.find_spec("torch_spyre").origin).parent / "ops/eager.py"
+if "aten.sigmoid" not in source.read_text():
+    raise ValueError("sigmoid is gone")
+"""
+
 
 class Clone:
     """A torch-spyre of made-up commits; the fault comes with one of them."""
 
-    def __init__(self, folder, count, fault, broken=()):
+    def __init__(self, folder, count, fault, broken=(), write=None):
         self.path = folder / "torch spyre"
         (self.path / "torch_spyre").mkdir(parents=True)
         self.git("init", "-q")
         self.shas = []
         for number in range(count):
             (self.path / "torch_spyre/__init__.py").write_text(f"WRONG = {number >= fault}\nNUMBER = {number}\n")
+            if write:
+                write(self.path, number >= fault)
             marker = self.path / "broken"
             marker.write_text("") if number in broken else marker.unlink(missing_ok=True)
             self.git("add", "-A")
@@ -110,6 +121,25 @@ def test_a_node_id_is_searched_in_the_same_way(bench, tmp_path):
     assert len(runs) == done["runs"]
 
 
+def test_the_ops_that_changed_with_the_commit_are_told(bench, tmp_path):
+    """Both builds are asked for their registry, each by the Python of an environment of its own."""
+
+    def package(root, with_it):
+        made = write(root)
+        (root / "notes.txt").write_text(str(time.monotonic_ns()))  # every commit changes something
+        if with_it:
+            (made / "ops/eager.py").write_text(EAGER.replace(", aten.sigmoid.default", ""))
+
+    clone = Clone(tmp_path, 4, fault=2, write=package)
+    bench.write("repro.py", OPS_SCRIPT)
+    bench.env["DEBUG_SPYRE_PYTHON"] = sys.executable  # it has torch
+    done = bench.json(*words(bench, clone, "--", "repro.py"))
+    assert done["commit"]["sha"] == clone.shas[2], done
+    assert done["ops"]["between"] == [clone.shas[1], clone.shas[2]], done["ops"]
+    assert [c["op"] for c in done["ops"]["changes"] if c["kind"] == "lost"] == ["aten.sigmoid.default"], done["ops"]
+    assert "aten.sigmoid.default eager: lost" in bench.call("bisect", "--show").stdout
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_sixty_four_revisions_flaky_at_one_in_three_on_four_cards(bench, tmp_path, seed):
@@ -177,6 +207,24 @@ def test_nothing_is_built_before_a_person_confirms_it(bench, tmp_path):
     done = bench.call(*words(bench, clone, "--", "repro.py", approved=False))
     assert done.returncode == 1 and "--build-approved" in done.stderr and bench.build in done.stderr, done.stderr
     assert not bench.builds() and not bench.logs.exists()
+
+
+@pytest.mark.parametrize("reply", ["n", "", "y"])
+def test_a_person_at_a_terminal_is_asked(bench, tmp_path, reply):
+    clone = Clone(tmp_path, 3, fault=1)
+    here, there = os.openpty()
+    # "y" is followed as far as the first build, which ends it at once
+    bench.build = f"sh -c 'echo built >> {tmp_path / 'builds'}; exit 3'"
+    asked = bench.start(*words(bench, clone, "--", "repro.py", approved=False), stdin=there, stderr=there)
+    os.close(there)
+    os.write(here, f"{reply}\n".encode())
+    asked.communicate(timeout=100)
+    os.set_blocking(here, False)
+    said = os.read(here, 65536).decode()
+    os.close(here)
+    assert "Run it? [y/N]" in said and str(clone.path) in said, said
+    assert asked.returncode == 1 and ("can't be built" if reply == "y" else "nothing was built") in said, said
+    assert bool(bench.builds()) == (reply == "y")
 
 
 def test_a_build_that_writes_into_the_target_is_found_out(bench, tmp_path):
