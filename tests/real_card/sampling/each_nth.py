@@ -18,8 +18,11 @@ def pytest_runtest_logstart(nodeid):
 def pytest_runtest_logreport(report):
     expected = hasattr(report, "wasxfail")
     if report.failed:
-        reasons = [line[1:].strip() for line in report.longreprtext.splitlines() if line.startswith("E ")]
-        _write("FAILED" if report.when == "call" else "ERROR", report.nodeid, next(iter(reasons), "")[:200])
+        lines = [line.strip() for line in report.longreprtext.splitlines() if line.strip()]
+        said = (
+            [line[1:].strip() for line in lines if line.startswith("E ")] or lines or [""]
+        )  # [XPASS(strict)] ... has no E
+        _write("FAILED" if report.when == "call" else "ERROR", report.nodeid, said[0][:200])
     elif report.skipped:
         _write("XFAIL" if expected else "SKIPPED", report.nodeid)
     elif report.when == "call":
