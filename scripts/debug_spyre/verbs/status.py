@@ -224,7 +224,8 @@ def _watch(folder: Folder, args: Namespace) -> int:
         session, evidence = _load(folder)
         if session.last_seq != last:
             last, lines = session.last_seq, _shown(args, session, evidence, folder)
-            answer(clear + "\n".join(lines), _status_json(session, evidence, folder), as_json=args.json)
+            sys.stdout.write("" if args.json else clear)
+            answer(lines, _status_json(session, evidence, folder), as_json=args.json)
             sys.stdout.flush()
         if session.status is not Status.INVESTIGATING or getattr(sys.stdout, "fault", None) is not None:
             return 0  # it has ended, or nobody reads any more

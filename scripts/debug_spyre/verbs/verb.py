@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from debug_spyre.vocabulary.masking import mask as mask_shown
+from debug_spyre.vocabulary.masking import secret_values
+from debug_spyre.vocabulary.safe_text import clean, spelt_out
+
 
 def answer(lines: Iterable[str] | str, data: dict[str, Any], *, as_json: bool) -> None:
-    """Print `data` as JSON (with "schema": 1 first) or `lines` as text, on stdout."""
+    """Print `data` as JSON (with "schema": 1 first) or `lines` as text, on stdout; secrets are masked in both."""
+    secrets = secret_values(os.environ)
     if as_json:
-        from debug_spyre.vocabulary.safe_text import spelt_out
-
-        text = spelt_out(json.dumps({"schema": 1, **data}, ensure_ascii=False, allow_nan=False))
+        text = spelt_out(json.dumps(_masked({"schema": 1, **data}, secrets), ensure_ascii=False, allow_nan=False))
     else:
-        text = lines if isinstance(lines, str) else "\n".join(lines)
+        text = mask_shown(lines if isinstance(lines, str) else "\n".join(lines), secrets)
     stream = sys.stdout
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
+def _masked(value: Any, secrets: tuple[str, ...]) -> Any:
+    if isinstance(value, str):
+        return mask_shown(value, secrets)
+    if isinstance(value, dict):
+        return {name: _masked(item, secrets) for name, item in value.items()}
+    return [_masked(item, secrets) for item in value] if isinstance(value, list | tuple) else value
+
+
 def warn(text: str) -> None:
     """One line of conversation, on stderr."""
-    from debug_spyre.vocabulary.safe_text import clean
-
     print(clean(f"debug-spyre: {text}"), file=sys.stderr)
 
 

@@ -37,7 +37,8 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-_URL = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,20}://)[^\s/@:\"'<>]*:[^\s/@\"'<>]+(?:\n[^\s/@\"'<>]+)?@")
+_WRAP = r"(?:\\?\r?\n[ \t>|]{0,12}(?:E[ \t]+)?|\\r?\\n|\\n)"  # a line end with what an output puts before the next line, or printed as text
+_URL = re.compile(rf"\b([A-Za-z][A-Za-z0-9+.-]{{0,20}}://)[^\s/@:\"'<>]*:[^\s/@\"'<>]+(?:{_WRAP}[^\s/@\"'<>]+)?@")
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
@@ -59,6 +60,9 @@ _SHAPES = re.compile(
 )
 # broken before its shape is complete, or cut short by pytest's summary
 _SPLIT = re.compile(_START + rf"(?:{_HEADS})[A-Za-z0-9_.-]{{2,}}" + _BROKEN[:-1])
+_SPLIT_AS_TEXT = re.compile(
+    _START + rf"(?:{_HEADS})[A-Za-z0-9_.-]{{2,}}(?:\\{{1,2}}r)?\\{{1,2}}n(?=[^\s'\"]*\d)[A-Za-z0-9_+/=.~-]{{4,}}"
+)
 _CUT = re.compile(_START + rf"(?:{_HEADS})(?=[A-Za-z_-]*[0-9A-Z])[A-Za-z0-9_-]{{2,}}(?=\.\.\.|…|\[\.\.\.)")
 _PARAMETER = re.compile(
     r"((?:\b(?:AccountKey|SharedAccessKey|SharedAccessSignature|SharedSecret|Pwd|_authToken|_auth)|(?<=[?&;])(?:sig|signature|token|key|code|access_token|api_key)"
@@ -79,7 +83,7 @@ _AUTH = re.compile(
     re.IGNORECASE,
 )
 _ALONE = re.compile(
-    r"\b([A-Za-z][A-Za-z0-9+.-]{0,20}://)(?!\[masked\]@)[^\s/@:\"'<>]{16,}(?:\n[^\s/@\"'<>]+)?@"
+    rf"\b([A-Za-z][A-Za-z0-9+.-]{{0,20}}://)(?!\[masked\]@)[^\s/@:\"'<>]{{16,}}(?:{_WRAP}[^\s/@\"'<>]+)?@"
 )  # a token as the user of an address
 _LITERAL = re.compile(
     r"""(?<![A-Za-z0-9_])([A-Za-z0-9_]*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|HF_)[A-Za-z0-9_]*)(["']?\]?\s?[=:]\s?)(["'])([^"'\s]{6,})\3""",
@@ -173,8 +177,20 @@ def mask_code(text: str, values: Iterable[str] = ()) -> str:
     text = _PRIVATE_KEY.sub(MASK, text)
     text = _ALONE.sub(rf"\1{MASK}@", _URL.sub(rf"\1{MASK}@", text))
     text = _BEARER.sub(rf"\1{MASK}", text)
-    text = _SHAPES.sub(MASK, text)
+    text = _SPLIT.sub(MASK, _SPLIT_AS_TEXT.sub(MASK, _CUT.sub(MASK, _SHAPES.sub(MASK, text))))
+    for pattern in (_VARIABLE, _WORDED, _HEADER, _PARAMETER, _OPTION, _USER, _NETRC, _AUTH):
+        text = pattern.sub(_mask_random, text)
     return _LITERAL.sub(_keep_quotes, text)
+
+
+def _mask_random(found: re.Match[str]) -> str:
+    """A value that looks drawn: twelve or more small letters and capitals, with digits or in no order."""
+    head = "".join(group or "" for group in found.groups())
+    value = found.group(0)[len(head) :].strip("'\"")
+    mixed = all(re.search(kind, value) for kind in ("[a-z]", "[A-Z]"))
+    turns = len(re.findall("[a-z][A-Z]|[A-Z]{2}[a-z]", value))  # names in camel case turn less often
+    drawn = mixed and len(value) >= 12 and (re.search(r"\d", value) or turns * 8 >= len(value))
+    return f"{head}{MASK}" if drawn and "(" not in value and "{" not in value else found.group(0)
 
 
 def _keep_quotes(found: re.Match[str]) -> str:
@@ -199,6 +215,7 @@ def _mask(text: str, values: Iterable[str]) -> str:
         text = _BEARER.sub(rf"\1{MASK}", text)
     if _any(_SHAPE_WORDS, low):
         text = _CUT.sub(MASK, _SHAPES.sub(MASK, text))
+        text = _SPLIT_AS_TEXT.sub(MASK, text) if "\\n" in text else text
         text = _SPLIT.sub(MASK, text) if "\n" in text else text
     if "--" in text:
         text = _OPTION.sub(rf"\1{MASK}", text)
