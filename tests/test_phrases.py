@@ -34,14 +34,20 @@ def texts():
     names = subprocess.run(["git", "ls-files", *kept], cwd=ROOT, capture_output=True, text=True).stdout.split("\n")
     for name in filter(None, names):
         path = ROOT / name
-        if path.is_file() and path.suffix in {".py", ".md", ".j2", ".toml", ".json", ".js"} and "docs/sample" not in name:
+        if (
+            path.is_file()
+            and path.suffix in {".py", ".md", ".j2", ".toml", ".json", ".js"}
+            and "docs/sample" not in name
+        ):
             yield name, path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("phrase", NOT_USED)
 def test_a_phrase_that_must_be_read_twice_is_not_used(phrase):
     pattern = re.compile(phrase, re.IGNORECASE)
-    found = [f"{name}:{text.count(chr(10), 0, m.start()) + 1}" for name, text in texts() for m in pattern.finditer(text)]
+    found = [
+        f"{name}:{text.count(chr(10), 0, m.start()) + 1}" for name, text in texts() for m in pattern.finditer(text)
+    ]
     assert not found, f"write {NOT_USED[phrase]!r}: {found[:5]}"
 
 

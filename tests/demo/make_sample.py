@@ -18,7 +18,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "docs/sample"
 PLACE, PYTHON = Path("/tmp/debug-spyre-demo"), Path("/tmp/debug-spyre-python")
-LEFT_OUT = ("tree", "investigate", "*.map.json", "*.zip", "*.pt", "*.safetensors", "supervisor.log", "journal.lock", "*.head-*")
+LEFT_OUT = (
+    "tree",
+    "investigate",
+    "*.map.json",
+    "*.zip",
+    "*.pt",
+    "*.safetensors",
+    "supervisor.log",
+    "journal.lock",
+    "*.head-*",
+)
 
 
 def main(words: list[str]) -> int:
@@ -50,7 +60,11 @@ def _run_demo() -> None:
         shutil.rmtree(path, ignore_errors=True)
     PYTHON.unlink(missing_ok=True)
     PYTHON.symlink_to(Path(sys.executable).parents[1])
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("DEBUG_SPYRE", "SPYRE_", "CLAUDE", "PYTHON", "VIRTUAL"))}
+    env = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("DEBUG_SPYRE", "SPYRE_", "CLAUDE", "PYTHON", "VIRTUAL"))
+    }
     own = {"USER": "demo", "LOGNAME": "demo", "TZ": "UTC", "PYTHONPATH": str(ROOT / "scripts"), "PATH": "/usr/bin:/bin"}
     words = [str(PYTHON / "bin/python"), "-m", "debug_spyre", "demo", "--keep", str(PLACE), "--json"]
     done = subprocess.run(words, env=env | own, stdout=subprocess.PIPE, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Two runs are compared only under the same conditions: each way to change them in silence, and the honest ones beside it.
+"""Two runs are compared only under the same conditions: each way to change them without a word, and the honest ones beside it.
 
 The runs are real: pytest with our recorder in a process of its own, in a checkout with its own site folder.
 """

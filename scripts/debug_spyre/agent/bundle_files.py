@@ -1,4 +1,4 @@
-"""What the skill consists of, and where this copy of it lies: a checkout of the project, a wheel, or an installed skill."""
+"""The parts of the skill, and where this copy of it lies: a checkout of the project, a wheel, or an installed skill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session must hold before it may be handed over (rules X1-X3)."""
+"""Whether a session may be handed over (rules X1-X3)."""
 
 from __future__ import annotations
 

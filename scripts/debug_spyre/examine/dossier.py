@@ -1,4 +1,4 @@
-"""What an investigation found: causes with their conditions, proofs and ways round, as frozen values and as words.
+"""The dossier of an investigation: causes with their conditions, proofs and ways round, as frozen values and as words.
 
 Keys of the JSON form are stable: added, never renamed.
 """

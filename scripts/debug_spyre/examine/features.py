@@ -1,4 +1,4 @@
-"""What can be said of a call: sizes, rows, sticks, strides, offsets, types, values; the words of a condition.
+"""Features of a call: sizes, rows, sticks, strides, offsets, types, values; the words of a condition.
 
 A call is the JSON form that the test process makes and reads (inside/debug_spyre_points.py); `out` are the shapes and
 types of its results. A feature is a name with a number, a word or a bool; sizes are in elements.

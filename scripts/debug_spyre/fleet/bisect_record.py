@@ -1,4 +1,4 @@
-"""What a bisection has seen so far, as values: runs, revisions that can't be built, and what follows from them."""
+"""The record of a bisection, as values: runs, revisions that can't be built, and what follows from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bisection came to, in words and as JSON."""
+"""The result of a bisection, in words and as JSON."""
 
 from __future__ import annotations
 

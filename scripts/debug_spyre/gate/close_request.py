@@ -1,4 +1,4 @@
-"""What the gate's conditions are made of: a condition, what the caller of `close` claims, and its commands in words."""
+"""The gate's parts: a condition, what the caller of `close` claims, and its commands in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `validate` does next, and what it writes down: the table of members, the matrix compared, regressions as rows.
+"""The next step of `validate`, and its record: the table of members, the matrix compared, regressions as rows.
 
 Everything follows from the journal and the present tree, so a validation that was interrupted goes on by itself.
 """

@@ -1,4 +1,4 @@
-"""What a run stands on: which torch-spyre, torch, vLLM and Python, the checkout's git state, the environment. No import.
+"""The provenance of a run: which torch-spyre, torch, vLLM and Python, the checkout's git state, the environment. No import.
 
 Every run records it, so it reads files only: metadata folders, uv.lock, .git. Two cheap `git` calls say head and dirt.
 """

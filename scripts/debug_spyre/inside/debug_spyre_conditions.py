@@ -1,4 +1,4 @@
-"""What a test process runs under, told by the process itself: variables, loaded files, plugins, configuration, sys.path.
+"""The conditions of a test process, recorded by the process itself: variables, loaded files, plugins, configuration, sys.path.
 
 Standard library only. Paths are given, not read: the supervisor computes their digests. Cached bytecode of the
 checkout is compared with its source here, since only this interpreter can compile for itself.

@@ -1,4 +1,4 @@
-"""What the recorder says of an exception, a comparison and the active configuration. Standard library only."""
+"""Facts that the recorder writes of an exception, a comparison and the active configuration. Standard library only."""
 
 from __future__ import annotations
 

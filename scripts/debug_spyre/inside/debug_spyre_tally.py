@@ -1,4 +1,4 @@
-"""What a shadowed run saw: per op and call site the calls, shapes, errors; transfers, fallbacks, outcomes; the suspect."""
+"""The tally of a shadowed run: per op and call site the calls, shapes, errors; transfers, fallbacks, outcomes; the suspect."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is wrong with a tensor, in numbers and in words. Arrays in, values out; numpy only."""
+"""Comparison of tensors, in numbers and in words. Arrays in, values out; numpy only."""

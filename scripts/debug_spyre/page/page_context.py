@@ -1,4 +1,4 @@
-"""What all parts of the page are built from: the session, the files that its journal names, and how outside text is shown."""
+"""Shared by all parts of the page: the session, the files that its journal names, and how outside text is shown."""
 
 from __future__ import annotations
 

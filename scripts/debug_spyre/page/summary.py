@@ -1,4 +1,4 @@
-"""Section 2: the summary as written, whether it is stale, and the baseline's load-bearing lines by themselves."""
+"""Section 2: the summary as written, whether it is stale, and the baseline's lines that matter by themselves."""
 
 from __future__ import annotations
 

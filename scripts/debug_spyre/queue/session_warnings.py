@@ -1,4 +1,4 @@
-"""What deserves a warning in a session: an old summary, a probe unlike its cluster, runs without a row."""
+"""Warnings about a session: an old summary, a probe unlike its cluster, runs without a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ended a run, whether it counts and what has to be said; and while it lasts, how far it is: a fold over its results, line by line."""
+"""The end of a run, whether it counts, and its warnings; and while it lasts, how far it is: a fold over its results, line by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a test between two runs, and of a whole matrix: the facts that the gate judges.
+"""The transitions of a test between two runs, and of a whole matrix: the facts that the gate judges.
 
 A test without an outcome, newly skipped or newly xfailed never counts as passed.
 """

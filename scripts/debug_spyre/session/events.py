@@ -95,7 +95,7 @@ class RunFinished(Event):
     scope: dict[str, Any] = field(default_factory=dict)  # digest, collected, options
     counts: dict[str, int] | None = None
     failing: int = 0
-    digest: tuple[str, ...] = ()  # the load-bearing lines in words, <= 10
+    digest: tuple[str, ...] = ()  # the lines that matter in words, <= 10
     evidence: str | None = None  # path of evidence.json, relative to the session's folder
     tree_digest: str | None = None
     backend: str | None = None

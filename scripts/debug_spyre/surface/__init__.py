@@ -1,1 +1,1 @@
-"""What the installed torch-spyre provides: ops, limits, doctor."""
+"""Ops and limits that the installed torch-spyre provides: ops, limits, doctor."""

@@ -1,4 +1,4 @@
-"""What the running registry said of an overload, as a verdict for each mode.
+"""The answer of the running registry on an overload, as a verdict for each mode.
 
 Where a composite or a decomposition of torch is only as good as the ops it calls, these are followed to the leaves.
 """

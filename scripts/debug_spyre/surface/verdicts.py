@@ -1,4 +1,4 @@
-"""What happens to an overload in one mode, which sites hold for it, and the verdict where the registry could not be asked."""
+"""The verdict on an overload in one mode, which sites hold for it, and the verdict where the registry could not be asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a patch touches: its files, the tests among them, and lines that move a tolerance.
+"""The changes of a patch: its files, the tests among them, and lines that move a tolerance.
 
 A line that can't be placed is kept as text; nothing is guessed away.
 """

@@ -1,4 +1,4 @@
-"""What a checkout's own source says: where it accepts a fallback, and the names of a test's parameters. Found by AST, nothing runs.
+"""Facts from a checkout's own source: where it accepts a fallback, and the names of a test's parameters. Found by AST, nothing runs.
 
 An assertion that an op does *not* fall back is no acceptance.
 """

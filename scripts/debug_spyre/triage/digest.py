@@ -1,4 +1,4 @@
-"""The load-bearing lines of a run in words: mismatches, fallbacks with place and op, innermost frames, patterns."""
+"""The lines that matter of a run in words: mismatches, fallbacks with place and op, innermost frames, patterns."""
 
 from __future__ import annotations
 

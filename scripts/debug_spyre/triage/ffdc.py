@@ -1,4 +1,4 @@
-"""What a run leaves beside its output: first-failure reports of torch-spyre (FFDC), and the wrappers from which kernels came.
+"""Files that a run leaves beside its output: first-failure reports of torch-spyre (FFDC), and the wrappers from which kernels came.
 
 A report may be a stale one of another process: only pid and time together make it this run's.
 """

@@ -1,4 +1,4 @@
-"""What pytest-sugar, pytest-pretty and pytest-rich print instead of pytest's own lines, as the lines that pytest would have printed."""
+"""The lines that pytest-sugar, pytest-pretty and pytest-rich print instead of pytest's own lines, as the lines that pytest would have printed."""
 
 from __future__ import annotations
 

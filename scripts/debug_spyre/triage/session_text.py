@@ -1,4 +1,4 @@
-"""What one pytest session of a log showed, as the stream fills it, failure by failure; and several sessions in one text."""
+"""One pytest session of a log, as the stream fills it, failure by failure; and several sessions in one text."""
 
 from __future__ import annotations
 

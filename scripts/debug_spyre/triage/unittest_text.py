@@ -1,4 +1,4 @@
-"""What unittest and absl print: progress lines, ERROR and FAIL blocks, `Ran N tests`, OK or FAILED.
+"""The output of unittest and absl: progress lines, ERROR and FAIL blocks, `Ran N tests`, OK or FAILED.
 
 A test is named as it is printed, `module.Class.test`; the counts are those of its own last lines.
 """

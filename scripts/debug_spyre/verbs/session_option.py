@@ -1,4 +1,4 @@
-"""What the verbs that act on a session share: which one is meant, and what follows a change."""
+"""Shared by the verbs that act on a session: which one is meant, and what follows a change."""
 
 from __future__ import annotations
 

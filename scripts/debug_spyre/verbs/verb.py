@@ -1,4 +1,4 @@
-"""What a verb is: how it reads its words, what it does, and how it prints its answer: text or one JSON object, both from the same values."""
+"""A verb: how it reads its words, what it does, and how it prints its answer: text or one JSON object, both from the same values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run was made under, as one value, and how two such values differ in words.
+"""The conditions of a run, as one value, and how two such values differ in words.
 
 Two measurements are comparable only under the same conditions. Files that the checkout's tree digest covers are no
 condition: they are what a fix changes.

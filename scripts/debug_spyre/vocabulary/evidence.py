@@ -1,4 +1,4 @@
-"""What runs and logs show: failures, fallbacks, outcomes. The contract between readers, clusters, gate and page.
+"""The evidence of runs and logs: failures, fallbacks, outcomes. The contract between readers, clusters, gate and page.
 
 Absent knowledge is None, never a guess. Keys of the JSON forms are stable: add, never rename.
 """

@@ -1,4 +1,4 @@
-"""What the guard thinks of a command, and what its parts ask each other."""
+"""The guard's verdict on a command, and the questions that its parts ask each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person decides: commits, pushes, pull requests, installs; and git's ways to lose edits."""
+"""Decisions of a person: commits, pushes, pull requests, installs; and git's ways to lose edits."""
 
 from __future__ import annotations
 
@@ -195,7 +195,9 @@ def _judge_uv_run(head: list[str], after: list[str], command: Command, judge: Ju
     is_spared = {"--no-sync", "--no-project", "--isolated"} & {*options} or ("UV_NO_SYNC", "1") in command.assigns
     local = None if is_spared else judge.place.local_build()
     if local:
-        told = f"a plain uv run replaces it with the pinned one in silence. Use: {join([*head, '--no-sync', *after])}"
+        told = (
+            f"a plain uv run replaces it with the pinned one without a word. Use: {join([*head, '--no-sync', *after])}"
+        )
         return deny("L1", f"{local}; {told}")
     if any(w.startswith(("--with", "--reinstall", "--upgrade")) or w in ("-w", "-U") for w in options):
         return ask("P4", "a person confirms installing packages (uv run --with)")

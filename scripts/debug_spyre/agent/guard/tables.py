@@ -1,4 +1,4 @@
-"""What the guard knows: tables of words, nothing else."""
+"""The guard's tables of words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verbs that examine (shadow, sweep, ladder) share: where the run goes, its job, and the report in the journal."""
+"""Shared by the verbs that examine (shadow, sweep, ladder): where the run goes, its job, and the report in the journal."""
 
 from __future__ import annotations
 

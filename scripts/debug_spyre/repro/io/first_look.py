@@ -1,4 +1,4 @@
-"""What of a call's surroundings the fault needs: nothing, the calls before it, or many tries."""
+"""The surroundings of a call that the fault needs: nothing, the calls before it, or many tries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What belongs to a run before and after its command: provenance and digests, then evidence and its record.
+"""The work before and after a run's command: provenance and digests, then evidence and its record.
 
 Nothing here may keep a run from being recorded: what fails is said among the run's warnings.
 After a supervisor's death its survivors are ended, and what its results hold is recorded as a lost run.

@@ -1,4 +1,4 @@
-"""What a run came to, read back from its folder's journal and evidence: the same for `run`, `wait` and the other verbs."""
+"""The record of a run, read back from its folder's journal and evidence: the same for `run`, `wait` and the other verbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run stands on: provenance, the tree's digest, the backend's fingerprint, and the conditions that its test process told.
+"""The environment of a run: provenance, the tree's digest, the backend's fingerprint, and the conditions that its test process told.
 
 Also the protections that the kill matrix takes away to see itself go red; with a real card they can't be taken away.
 """

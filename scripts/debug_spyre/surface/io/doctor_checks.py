@@ -1,4 +1,4 @@
-"""What `doctor` looks at: each check is one line, ok, warn or fail, with the remedy as a command.
+"""The checks of `doctor`: each check is one line, ok, warn or fail, with the remedy as a command.
 
 The interpreter is asked what it would import; nothing imports torch. A check that cannot tell warns; none touches the card.
 """

@@ -1,4 +1,4 @@
-"""What the working files are, byte for byte: no filter, no line-end conversion, symbolic links as links.
+"""The working files, byte for byte: no filter, no line-end conversion, symbolic links as links.
 
 A path is never followed through a link, and nothing but regular files and links is opened.
 """

@@ -1,4 +1,4 @@
-"""Whatever people name as a log, as plain files of UTF-8 (pipes, archives, packed files, folders), and their lines, read once.
+"""Any log that people name, as plain files of UTF-8 (pipes, archives, packed files, folders), and their lines, read once.
 
 Nothing endless is read to no end: a device that gives data is refused, a pipe has a limit.
 """
