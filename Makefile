@@ -8,7 +8,7 @@ SHELL   = /bin/bash
 .SHELLFLAGS = -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test test-long release-check real check bench facts fuzz stress draws client browser test-vllm clean setup types lint
+.PHONY: help demo sample test test-long release-check real check bench facts fuzz stress draws client browser test-vllm clean setup types lint
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ facts: $(READY) ## dated facts against a tree at hand: make facts TREE=torch-spy
 
 fuzz: $(READY) ## the property tests for longer
 	DEBUG_SPYRE_FUZZ=20 $(BIN)/python -m pytest tests -k "property or fuzz" -q
+
+sample: $(READY) ## docs/sample anew: the pages of the demo and the bundle that it hands over
+	$(BIN)/python tests/demo/make_sample.py
 
 stress: $(READY) ## 2,000 logs drawn at random: real pytest runs, carried, cut, joined; each read as it is true
 	$(BIN)/python tests/triage/drawn_logs.py 2000
