@@ -115,7 +115,9 @@ def test_with_two_sessions_what_an_answer_proposes_can_be_pasted(checkout):
     assert "second" in checkout.events("session_opened")[-1]["slug"]
     baseline = pasted(checkout, opened.stdout)
     assert baseline.returncode == 1 and "r1 baseline" in baseline.stdout
-    for words in (["status"], ["hypothesis", "list"], ["run", "tests/test_it.py::test_right"]):
+    listed = checkout.call("status")
+    assert listed.returncode == 0 and pasted(checkout, listed.stdout).returncode == 0
+    for words in (["hypothesis", "list"], ["run", "tests/test_it.py::test_right"]):
         refused = checkout.call(*words)
         assert refused.returncode == 64 and "several sessions" in refused.stderr
         assert pasted(checkout, refused.stderr).returncode == 0
