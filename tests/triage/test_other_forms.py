@@ -8,6 +8,7 @@ import pytest
 
 from debug_spyre.triage.grouping import group
 from debug_spyre.triage.io.logs_reader import read_logs
+from debug_spyre.triage.triage_words import headline
 from debug_spyre.triage.wrapped import Unwrapper, width_of
 from debug_spyre.vocabulary.evidence import Counts, Kind, Stage
 
@@ -280,3 +281,37 @@ def test_a_host_that_ran_out_of_memory_is_the_cause_and_not_the_card(read_text, 
 def test_a_kill_alone_does_not_say_why(read_text):
     (failure,) = read_text(f"{RUNNING}\ntests-1 exited with code 137\n").failures
     assert (failure.kind, failure.rule) == (Kind.CRASH, "process-died")
+
+
+# counts and clusters agree
+
+
+@pytest.mark.parametrize("letters", ["", ".", "..F", "sx.F"])
+@pytest.mark.parametrize("said", ["Fatal Python error: Aborted", "Windows fatal exception: access violation"])
+def test_a_process_that_dies_behind_its_letters_adds_none(read_text, letters, said):
+    dump = f'{said}\n\nCurrent thread 0x00007fa5f09dc740 (most recent call first):\n  File "/p/conftest.py", line 6 in device\n'
+    evidence = read_text(f"{BEGUN}tests/test_ops.py {letters}{dump}")
+    assert (evidence.seen.failed, evidence.seen.passed) == (1, letters.count("."))
+    assert [f.kind for f in evidence.failures] == [Kind.CRASH]
+
+
+@pytest.mark.parametrize("printed", ["Error in the card", "some text", "Running", "Found it"])
+def test_what_a_test_prints_behind_its_file_is_no_outcome(read_text, printed):
+    text = f"{BEGUN}tests/test_ops.py {printed}\n.F\n\nFAILED tests/test_ops.py::test_b - RuntimeError: x\n"
+    assert read_text(text).seen == Counts(passed=1, failed=1)
+
+
+def test_a_crash_that_passed_in_a_new_process_is_told_in_the_headline(read_text):
+    again = BEGUN + "tests/test_ops.py::test_b PASSED [100%]\n\n====== 1 passed in 0.18s ======\n"
+    text = f"{RUNNING}Fatal Python error: Aborted\n\nCurrent thread 0x0a (most recent call first):\n"
+    evidence = read_text(f'{text}  File "D:\\a\\spyre\\tests\\test_ops.py", line 7 in test_b\n\n{again}')
+    assert headline(evidence, 1) == "1 passed, 1 passed only when run again: 1 cluster"
+
+
+def test_a_list_that_somebody_wrote_down_keeps_its_headings_out_of_the_texts(read_text):
+    text = "## (1) Failed\n\n1. FAILED t/test_a.py::test_n[1]\n\n## (1) Errors\n\n1. ERROR t/test_a.py::test_n[4] - RuntimeError: VFIO 0 is busy\n"
+    evidence = read_text(text)
+    assert {(f.nodeid, f.message) for f in evidence.failures} == {
+        ("t/test_a.py::test_n[1]", None), ("t/test_a.py::test_n[4]", "RuntimeError: VFIO 0 is busy"),
+    }  # fmt: skip
+    assert len(group(evidence)) == 2

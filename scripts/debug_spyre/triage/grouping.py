@@ -69,21 +69,21 @@ def _is_silent(failure: Failure) -> bool:
 
 def join_cut(found: Mapping[str, list[Failure]]) -> dict[str, list[Failure]]:
     """Clusters by signature; a part of a text goes where exactly one whole one of its family, or of its text, is."""
-    whole = [(key, f) for key, members in found.items() for f in members if not is_brief(f)]
-    joined: dict[str, list[Failure]] = {key: [] for key in found}
-    waiting = []
+    every = [(key, f) for key, members in found.items() for f in members]
+    whole = [(key, f) for key, f in every if not is_brief(f)]
     torn = _torn(found)
-    for key, members in found.items():
-        is_known = any(not is_brief(f) for f in members)
-        for failure in members:
-            if is_brief(failure):
-                home = key if is_known else _home(failure, whole)
-            else:
-                home = _of_chain(failure, key, whole, is_torn=failure in torn)
-            if home is None:
-                waiting.append((key, failure))
-            else:
-                joined[home].append(failure)
+    homes = [(_of_chain(f, key, whole, is_torn=f in torn), f) for key, f in whole]
+    known = {key for key, _ in whole}
+    joined: dict[str, list[Failure]] = {key: [] for key in found}
+    for key, failure in homes:
+        joined[key].append(failure)
+    waiting = []
+    for key, failure in ((key, f) for key, f in every if is_brief(f)):
+        home = key if key in known else _home(failure, homes)
+        if home is None:
+            waiting.append((key, failure))
+        else:
+            joined[home].append(failure)
     alone: list[tuple[str, Failure]] = []  # the longest texts first: a shorter one may be their beginning
     for key, failure in sorted(waiting, key=lambda w: (-len(_start(w[1])), w[1].nodeid or "")):
         home = (_home(failure, alone) if is_cut(failure) else None) or key
@@ -144,6 +144,8 @@ def _heads(failure: Failure) -> tuple[str, ...]:
 
 def _is_family(one: Failure, other: Failure) -> bool:
     """Of one family of functions; of a test that is named without its file the name alone counts."""
+    if one.phase != other.phase:
+        return False
     first, second = (family(function(f.nodeid)) for f in (one, other))
     if "::" in first and "::" in second:
         return first == second

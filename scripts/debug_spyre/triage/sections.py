@@ -164,7 +164,9 @@ _OUTCOME = re.compile(rf" *({_WORDS})(?=[ \[(]|$)")
 _XDIST = re.compile(rf"\[gw\d+\] \[ *\d+%\] ({_WORDS})\S* (.+)$")
 _FILE = re.compile(r"(\S[^:]{0,300}?\.(?:py|txt|md|rst|yaml|yml)) ([.FEsxXRu,-]+)(?: *\[ *\d+%\]| *\[\d+/\d+\])?$")
 _DOTS = re.compile(r"([.FEsxXRu,-]+)(?: *\[ *\d+%\]| *\[ *\d+/\d+\])?$")
-_OPEN_FILE = re.compile(r"(\S[^:]{0,300}?\.py) ([.FEsxXRu,-]*)(?=\S|$)")
+_OPEN_FILE = re.compile(  # what a test prints, or a dying process, may follow its letters at once
+    r"(\S[^:]{0,300}?\.py) (?:([.FEsxXRu,-]*?)(?=Fatal Python|Windows fatal|[^.FEsxXRu,a-z-]|$)|(?=\S))"
+)
 _COLLECTED = re.compile(
     r"(?:collecting ... )?collected (\d{1,9}) items?(?: / (\d+) errors?)?(?:.*?(?<!\d)(\d{1,9}) selected)?"
 )
@@ -203,7 +205,7 @@ class Progress:
             self._count(match[1])
             return True
         if ".py " in line[:400] and (match := _FILE.match(line[:700]) or _OPEN_FILE.match(line[:700])):
-            self._count(match[2])
+            self._count(match[2] or "")
             self.last_file = match[1]
             if match[1] not in self.files[-3:] and len(self.files) < 10_000:
                 self.files.append(match[1])

@@ -34,6 +34,7 @@ _USAGE = re.compile(r"ERROR: (?:usage: )?(.*)|(?:\S*pytest\S*|__main__\.py): err
 _NOT_FOUND = re.compile(r"ERROR: (?:file or directory not found|not found|found no collectors|module or package)")
 _BANG = re.compile(r"!+ (.+?) !+$")
 _ROOT = re.compile(r"rootdir: (\S.*?)(?:, (?:config|ini)file.*)?$")
+_MARKDOWN = re.compile(r"#{1,6} \S")  # the next part of what somebody wrote around the lines
 _BETWEEN = "between"  # after a counts line
 _MOST_LINES = 60  # of one summary line's message
 
@@ -335,5 +336,7 @@ class Terminal:
             self._bang(number, line)
         elif line[:1] == "_" and self._open_text(number, line):
             pass
+        elif _MARKDOWN.match(line):
+            self._section = _BETWEEN
         elif self.session.summary and len(self.session.summary[-1].more) < _MOST_LINES:
             self.session.summary[-1].more.append(line[:2000])

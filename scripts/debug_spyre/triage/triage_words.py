@@ -100,6 +100,9 @@ def headline(evidence: Evidence, clusters: int) -> str:
     else:
         said = say_counts(counts)
     end = "" if evidence.complete else " (the text ends without a summary)"
+    again = {f.nodeid for f in evidence.failures if "flake" in f.tags} - failing
+    if again:
+        end += f", {len(again)} passed only when run again"
     bad = (counts or evidence.seen or Counts()).failed + (counts or evidence.seen or Counts()).errors
     if bad and not failing:
         end += ", none of the failing tests is named"
