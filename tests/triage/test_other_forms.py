@@ -315,3 +315,8 @@ def test_a_list_that_somebody_wrote_down_keeps_its_headings_out_of_the_texts(rea
         ("t/test_a.py::test_n[1]", None), ("t/test_a.py::test_n[4]", "RuntimeError: VFIO 0 is busy"),
     }  # fmt: skip
     assert len(group(evidence)) == 2
+
+
+@pytest.mark.parametrize("mark", ["\u00b2", "\u2460", "\u0663", "12\u00b3"])
+def test_signs_that_only_look_like_numbers_do_no_harm(read_text, mark):
+    is_read(read_text("\n".join([*plain(), *[mark] * 40]) + "\n"))

@@ -104,7 +104,7 @@ class Carrier:
 
     def is_number(self, line: str) -> bool:
         """The line is no part of the text, only its number."""
-        return self.counted and line.strip().isdigit()
+        return self.counted and line.strip().isdecimal()
 
     def unpacked(self, line: str) -> tuple[str, bool]:
         """(a line out of JSON, caret notation, markup; whether it ends here)."""
@@ -129,7 +129,7 @@ class Carrier:
 def carrier_of(sample: Sequence[str]) -> Carrier:
     """What a sample of lines shows."""
     counted = _are_counted(sample)
-    lines = [line for line in sample if line.strip() and not (counted and line.strip().isdigit())]
+    lines = [line for line in sample if line.strip() and not (counted and line.strip().isdecimal())]
     path, ends = _json_path(lines)
     caret = sum(bool(_CARET_COLOUR.search(line)) for line in lines) > len(lines) // 10
     first = Carrier(json_path=path, json_ends=ends, caret=caret)
@@ -150,7 +150,7 @@ def carrier_of(sample: Sequence[str]) -> Carrier:
 
 def _are_counted(lines: Sequence[str]) -> bool:
     """Every second line is the number after the one before."""
-    found = [int(line) for line in lines if len(line) < 12 and line.strip().isdigit()]
+    found = [int(line) for line in lines if len(line) < 12 and line.strip().isdecimal()]
     steps = sum(b - a == 1 for a, b in pairwise(found))
     return len(found) > 4 and len(found) > 0.4 * len(lines) and steps > _SHARE * len(found)
 
