@@ -8,10 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from debug_spyre.page.heading import result_words
-from debug_spyre.page.output import TAIL_LINES, OutputLine, line_css, output_line, tail_lines
 from debug_spyre.page.page_context import OLDER, Frame, Link, Word, items_on_page, scope_words
 from debug_spyre.page.pictures import Picture
-from debug_spyre.page.queue_rows import STANDING, conclusion, rows_of, run_word, title, took, who
+from debug_spyre.page.queue_rows import (
+    STANDING,
+    TAIL_LINES,
+    OutputLine,
+    conclusion,
+    line_css,
+    output_line,
+    rows_of,
+    run_word,
+    tail_lines,
+    title,
+    took,
+    who,
+)
 from debug_spyre.page.timeline import timeline_picture
 from debug_spyre.queue.session_warnings import unattributed
 from debug_spyre.session.events import ExperimentNoted

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from debug_spyre.page.output import OutputLine, line_css
 from debug_spyre.page.page_context import Frame, Link
 from debug_spyre.page.pictures import Picture, error_map
+from debug_spyre.page.queue_rows import OutputLine, line_css
 from debug_spyre.session.events import FindingNoted, ReportMade
 from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.local_time import Moment

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from debug_spyre.page.experiments import Entry
 from debug_spyre.page.log import LogView
-from debug_spyre.page.output import OutputLine
 from debug_spyre.page.page_context import Link
+from debug_spyre.page.queue_rows import OutputLine
 from debug_spyre.page.summary import BaselineView
 from debug_spyre.vocabulary.safe_text import Piece
 

@@ -1,4 +1,4 @@
-"""Section 3: the hypothesis queue, a row a hypothesis or fix; and what the log says of a run in words."""
+"""Section 3: the hypothesis queue, a row a hypothesis or fix; what the log says of a run in words, and its lines of output."""
 
 from __future__ import annotations
 
@@ -6,12 +6,73 @@ from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass
 
-from debug_spyre.page.page_context import MOST_ROWS, OLDER, Frame, Link, Word, rows_on_page
+from debug_spyre.page.page_context import MOST_ROWS, OLDER, Frame, Link, Tail, Word, rows_on_page
 from debug_spyre.page.timeline import GLYPHS
 from debug_spyre.session.state import Hypothesis, Run
 from debug_spyre.vocabulary.local_time import Moment, between, duration
-from debug_spyre.vocabulary.safe_text import Piece, clip
+from debug_spyre.vocabulary.safe_text import Piece, clip, count, size
 from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, HypothesisStatus, RunStatus
+
+TAIL_LINES, LINE_WIDTH = 14, 240
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """One line of output; `css` marks what bears the load."""
+
+    text: str
+    css: str
+
+
+def tail_lines(frame: Frame, tail: Tail | None) -> tuple[tuple[OutputLine, ...], str, str]:
+    """The last lines, their label, and what the cut left out."""
+    if tail is None:
+        return (), "", ""
+    lines = frame.say("\n".join(tail.lines)).split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    shown = lines[-TAIL_LINES:]
+    if not shown:
+        return (), "", "the output is empty" if tail.size == 0 else ""
+    made = tuple(output_line(frame, line, said=True) for line in shown)
+    total = tail.total if tail.total is not None and tail.total >= len(shown) else None
+    if total == len(shown):
+        return made, f"Output, {count(total, 'line')}", ""
+    whole = f"{total:,} lines" if total is not None else size(tail.size)
+    earlier = (
+        f"{total - len(shown):,} earlier lines left out"
+        if total is not None
+        else f"earlier lines of {size(tail.size)} left out"
+    )
+    return made, f"Output, last {len(shown)} of {whole}", earlier
+
+
+def output_line(frame: Frame, line: str, *, said: bool = False) -> OutputLine:
+    """One line, cut, with its accent. `said`: it is cleaned and masked already."""
+    words = clip(line, 2 * LINE_WIDTH) if said else clip(frame.say(line), LINE_WIDTH)  # the digest is cut already
+    return OutputLine(words, line_css(words))
+
+
+def line_css(line: str) -> str:
+    """Which lines of output bear the load: failures red, fallbacks amber, passes green."""
+    if "FallbackWarning" in line or "falling back to" in line or line.startswith("fallback"):
+        return "amber"
+    if "Mismatched elements" in line or "Greatest absolute" in line or "Greatest relative" in line:
+        return "red"
+    start = line.lstrip()[:11]
+    if line.startswith("E  ") or start.startswith(("FAILED", "ERROR", "Mismatched", "Greatest", "mismatch")):
+        return "red"
+    if (
+        (" failed" in line or " error" in line)
+        and " in " in line
+        and line.strip(" =").endswith(("s", ")"))
+        and line[:1] in "=0123456789"
+    ):
+        return "red"
+    if " passed" in line and " in " in line and line[:1] in "=0123456789":
+        return "green"
+    return ""
+
 
 ORDER = tuple(HypothesisStatus)
 

@@ -12,10 +12,10 @@ from debug_spyre.fleet.io.lane import over_cards
 from debug_spyre.host.interpreter import choose
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.queue.io.rows import begin_row, end_row
+from debug_spyre.runs.io.child import run_locked
 from debug_spyre.runs.io.finding_runs import RunPlace, find_run, known_ids, run_place
 from debug_spyre.runs.io.finish_run import recover
 from debug_spyre.runs.io.jobs import JobSpec, NeverBegan, follow, foreground_seconds, request_stop, run_job
-from debug_spyre.runs.io.locked_command import run_locked
 from debug_spyre.runs.io.pytest_command import check_command, from_root, pytest_command
 from debug_spyre.runs.io.records import RunRecord, load_record
 from debug_spyre.runs.io.run_environment import BACKEND

@@ -44,9 +44,8 @@ def render(folder: Folder) -> Path:
     Raises:
         BadInputError: the journal is damaged; EnvironmentTroubleError: the page can't be written.
     """
-    from debug_spyre.page.log import log_view
+    from debug_spyre.page.log import log_view, older
     from debug_spyre.page.markdown_twin import markdown
-    from debug_spyre.page.older import older
     from debug_spyre.page.page_context import OLDER, Frame
 
     page = folder.html.absolute()
