@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from debug_spyre.triage.grouping import group
@@ -110,6 +110,8 @@ def test_a_log_that_is_cut_anywhere_invents_nothing(sample, tmp_path):
 
 
 @fuzz(150)
+@example(data=b"\x1c0")
+@example(data="\u00b2\n\u0660\n".encode())
 @given(data=st.binary(max_size=3000))
 def test_arbitrary_bytes_never_crash_property(data, tmp_path):
     for name in ("log.txt", "log.xml", "results.jsonl"):

@@ -25,7 +25,7 @@ CALLS = {
     "op": ["op", "aten.mm"], "compare": ["compare", "a.npy", "b.npy"], "status": ["status"], "shadow": ["shadow", "--help"],
     "sweep": ["sweep", "--help"], "ladder": ["ladder", "--help"], "repro": ["repro", "--help"], "limits": ["limits"],
     "similar": ["similar"], "render": ["render"], "index": ["index"], "prune": ["prune", "--older", "9000"], "lock": ["lock"],
-    "install": ["install", "--help"], "demo": ["demo", "--help"],
+    "install": ["install", "--help"], "bisect": ["bisect", "--help"], "demo": ["demo", "--help"],
 }  # fmt: skip
 RECORDS = {"hypothesis": 1, "note": 1, "save": 1, "cluster": 1, "exec": 2}  # events of a call that goes well
 QUICK = {*RECORDS, "status", "close", "open"}

@@ -150,7 +150,7 @@ def carrier_of(sample: Sequence[str]) -> Carrier:
 
 def _are_counted(lines: Sequence[str]) -> bool:
     """Every second line is the number after the one before."""
-    found = [int(line) for line in lines if len(line) < 12 and line.strip().isdecimal()]
+    found = [int(line.strip()) for line in lines if len(line) < 12 and line.strip().isdecimal()]
     steps = sum(b - a == 1 for a, b in pairwise(found))
     return len(found) > 4 and len(found) > 0.4 * len(lines) and steps > _SHARE * len(found)
 
