@@ -154,7 +154,7 @@ def test_a_stall_kills_only_when_asked_to_and_names_the_test(place):
         "test_it.py",
         "import time, pytest\n@pytest.mark.parametrize('w', ['its bits'])\ndef test_silent(w): time.sleep(60)\n",
     )
-    done = place.json("run", "test_it.py", "--stall", "3")
+    done = place.json("run", "test_it.py", "--stall", "6")
     assert done["status"] == "stalled" and done["status_of_process"] == 76
     assert any("the call of test_it.py::test_silent[its bits]" in w for w in done["warnings"])
 
@@ -172,7 +172,7 @@ def test_before_a_run_that_hangs_is_ended_its_stacks_are_in_the_output(place):
         "    print('other ended with', other.wait(), file=sys.__stderr__)\n"
         "    time.sleep(60)\n",
     )
-    done = place.json("run", "test_it.py", "--stall", "3")
+    done = place.json("run", "test_it.py", "--stall", "12")
     output = open(done["output"]).read()
     assert "stacks before the run was ended" in output
     assert {"in test_hangs", "in waits_in_a_thread", "in waits_in_a_child"} <= {
