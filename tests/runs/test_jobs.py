@@ -160,24 +160,25 @@ def test_a_stall_kills_only_when_asked_to_and_names_the_test(place):
 
 
 def test_before_a_run_that_hangs_is_ended_its_stacks_are_in_the_output(place):
-    """Threads and forked children as well; a process that isn't the recorder's is sent nothing."""
+    """Threads and forked children as well, no line mixed with another; a process that isn't the recorder's is sent nothing."""
     place.write(
         "test_it.py",
         "import os, subprocess, sys, threading, time\n"
-        "def waits_in_a_thread(): time.sleep(60)\ndef waits_in_a_child(): time.sleep(60)\n"
+        "def waits_in_a_thread(): time.sleep(60)\ndef waits_in_a_child(deep=60):\n"
+        "    time.sleep(60) if deep == 0 else waits_in_a_child(deep - 1)\n"
         "def test_hangs():\n"
         "    threading.Thread(target=waits_in_a_thread, daemon=True).start()\n"
-        "    if os.fork() == 0: waits_in_a_child()\n"
+        "    for _ in range(3):\n"
+        "        if os.fork() == 0: waits_in_a_child()\n"
         "    other = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         "    print('other ended with', other.wait(), file=sys.__stderr__)\n"
         "    time.sleep(60)\n",
     )
     done = place.json("run", "test_it.py", "--stall", "12")
     output = open(done["output"]).read()
-    assert "stacks before the run was ended" in output
-    assert {"in test_hangs", "in waits_in_a_thread", "in waits_in_a_child"} <= {
-        f"in {name}" for name in ("test_hangs", "waits_in_a_thread", "waits_in_a_child") if f"in {name}\n" in output
-    }
+    stacks = output.partition("stacks before the run was ended\n")[2]
+    assert stacks.count("in test_hangs\n") == 4 and stacks.count("in waits_in_a_thread\n") == 1
+    assert stacks.count("in waits_in_a_child\n") == 3 * 61
     assert "other ended with -10" not in output
     assert any("stacks of all threads" in w for w in done["warnings"])
 

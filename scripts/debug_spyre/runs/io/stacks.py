@@ -15,31 +15,39 @@ from pathlib import Path
 
 FILE = "stacks.txt"
 SIGNAL = signal.SIGUSR1
-SECONDS = 3.0  # a process that holds the interpreter's lock in native code answers as well: the handler is C
+SECONDS = 3.0  # for one process; one that holds the interpreter's lock in native code answers as well: the handler is C
 
 
 def dump(run: Path, output: Path) -> bool:
-    """Ask every process of the run for its stacks and append them to its output; False where none gave any."""
+    """Ask every process of the run for its stacks and append them to its output; False where none gave any.
+
+    One process is asked at a time: the handler writes a line in several pieces, and two writers would mix theirs.
+    """
     path = run / FILE
-    asked = list(_listeners(path))
     before = _size(path)
-    for pid in asked:
+    for pid in list(_listeners(path)):
         with suppress(OSError):
+            size = _size(path)
             os.kill(pid, SIGNAL)
-    deadline = time.monotonic() + SECONDS
-    told = before
-    while asked and time.monotonic() < deadline:
-        time.sleep(0.1)
-        last, told = told, _size(path)
-        if told > before and told == last:
-            break
-    if told == before:
+            _wait_until_written(path, size)
+    if _size(path) == before:
         return False
     with suppress(OSError), path.open("rb") as stream, output.open("ab") as end:
         stream.seek(before)
         end.write(b"\ndebug-spyre: stacks before the run was ended\n" + stream.read(200_000))
         return True
     return False
+
+
+def _wait_until_written(path: Path, before: int) -> None:
+    """Until the file is longer than `before` bytes and kept its size for two looks, or the time for one process is over."""
+    told = before
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        time.sleep(0.1)
+        last, told = told, _size(path)
+        if told > before and told == last:
+            return
 
 
 def _listeners(path: Path) -> Iterator[int]:
