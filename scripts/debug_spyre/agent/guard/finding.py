@@ -1,13 +1,10 @@
-"""The guard's verdict on a command, and the questions that its parts ask each other."""
+"""The guard's verdict on a command, and what the words alone tell."""
 
 from __future__ import annotations
 
 from debug_spyre.agent.guard import tables
-from debug_spyre.agent.guard.place import Place
-from debug_spyre.agent.guard.shell import Command, printed
 
-HARMLESS, ALLOW, UNKNOWN, ASK, DENY = "harmless", "allow", "unknown", "ask", "deny"
-STRENGTH = {HARMLESS: 0, ALLOW: 1, UNKNOWN: 2, ASK: 3, DENY: 4}
+HARMLESS, ALLOW, UNKNOWN, ASK, DENY = STRENGTHS = ("harmless", "allow", "unknown", "ask", "deny")
 
 
 class Finding:
@@ -24,11 +21,16 @@ class Finding:
     @property
     def stops(self) -> bool:
         """It refuses or asks."""
-        return STRENGTH[self.verdict] > STRENGTH[UNKNOWN]
+        return self.verdict in (ASK, DENY)
+
+    def doubted(self) -> Finding:
+        """The same judgement where we can't vouch for what surrounds the command: never allowed."""
+        return self if self.stops else NOTHING
 
 
 NOTHING = Finding(UNKNOWN)
 LOOKS = Finding(HARMLESS)
+OURS = Finding(ALLOW, "P2", "debug-spyre itself")
 EXPERIMENT = Finding(ALLOW, "P2", "a saved script or a test under the lock")
 
 
@@ -44,16 +46,7 @@ def ask(rule: str, reason: str) -> Finding:
 
 def strongest(findings: list[Finding]) -> Finding:
     """Deny before ask before unknown before allow; the first of the strongest."""
-    best = LOOKS
-    for finding in findings:
-        if STRENGTH[finding.verdict] > STRENGTH[best.verdict]:
-            best = finding
-    return best
-
-
-def never_allowed(finding: Finding) -> Finding:
-    """The same judgement where we can't vouch for what surrounds the command."""
-    return finding if finding.stops else NOTHING
+    return max(findings, key=lambda found: STRENGTHS.index(found.verdict), default=LOOKS)
 
 
 def judge_name(name: str) -> Finding:
@@ -62,56 +55,17 @@ def judge_name(name: str) -> Finding:
         return deny("H1", f"{name} for one command would leave the shared lock; drop it")
     if name in tables.AUTHOR_ENV:
         return deny("gate", f"{name} tells the log who acts; leave it as it is")
+    return LOOKS
+
+
+def persons_decision(name: str, words: list[str]) -> Finding:
+    """What a person confirms: the first row of the table that fits these words of a program."""
+    verb, more = words[0] if words else "", {*words[1:]}
+    for programs, verbs, further, spared, rule, told in tables.CONFIRMED:
+        fits = name in programs and (verb in verbs or not verbs) and (more & further or not further)
+        if fits and not more & spared:
+            stop = deny if name == "claude" else ask  # in its bypass mode the client passes over an `ask` there
+            return stop(rule, f"a person confirms {told.format(name, *words, '')}")
+    if verb == "version" and name in tables.INSTALLERS | {"uv"} and more and not words[-1].startswith("-"):
+        return ask("P4", f"a person confirms changes of pyproject.toml ({name} version)")
     return NOTHING
-
-
-class Judge:
-    """Judges commands at one depth; `judge.py` fills in how."""
-
-    def __init__(
-        self, place: Place, *, background: bool = False, depth: int = 0, locked: bool = False, calls: list[str]
-    ) -> None:
-        self.place = place
-        self.background = background
-        self.depth = depth
-        self.locked = locked  # under exec and lock: saved scripts and tests are allowed
-        self.calls = calls  # our calls so far that use the card
-
-    def vouched(self, finding: Finding) -> Finding:
-        """The finding of what something like `uv run` runs: allowed only under the lock."""
-        return finding if self.locked else never_allowed(finding)
-
-    def shell(self, text: str, *, background: bool | None = None, arguments: list[str] | None = None) -> Finding:
-        """A text of shell, one level deeper; `arguments` are its $0, $1, ..."""
-        raise NotImplementedError
-
-    def words(self, words: list[str], command: Command, *, locked: bool | None = None) -> Finding:
-        """What these words run, one level deeper."""
-        raise NotImplementedError
-
-    def fed_to(self, command: Command) -> str | None:
-        """The text on the command's stdin: a here-document, a file, what stands before the pipe."""
-        if command.stdin is not None:
-            return command.stdin
-        for operator, target in command.redirects:
-            if operator == "<":
-                return self.place.read(target)
-        return self._output_of(command.source) if command.source and command.source.words else None
-
-    def _output_of(self, command: Command) -> str | None:
-        """What a filter prints, as far as it can be told."""
-        name, rest = command.words[0].rpartition("/")[2], command.words[1:]
-        if name in ("echo", "printf"):
-            return printed(command.words)
-        if name not in tables.FILTERS:
-            return None
-        text = self.fed_to(command)
-        text = self.place.read(rest[-1]) if text is None and rest else text
-        if name == "base64" and text and any(word.startswith(("-d", "--d", "-D")) for word in rest):
-            from binascii import a2b_base64
-
-            try:
-                return a2b_base64(text).decode("utf-8", "replace")
-            except ValueError:
-                return None
-        return text[::-1] if name == "rev" and text else None if name == "tr" else text

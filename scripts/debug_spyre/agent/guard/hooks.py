@@ -23,18 +23,15 @@ def main(scripts: str) -> int:
     try:
         read = parse_json(sys.stdin.buffer.read().decode("utf-8", "replace"))
         event = read if isinstance(read, dict) else {}
-        client = event.get("session_id")
-        place = Place(
-            cwd=str(event.get("cwd") or posix.getcwd()),
-            project=light.variable("CLAUDE_PROJECT_DIR"),
-            launcher=light.join(posix.getcwd(), scripts, NAME),
-            client=client if isinstance(client, str) else None,
-        )
+        cwd, launcher = str(event.get("cwd") or posix.getcwd()), light.join(posix.getcwd(), scripts, NAME)
+        project, client = light.variable("CLAUDE_PROJECT_DIR"), event.get("session_id")
+        place = Place(cwd=cwd, project=project, launcher=launcher, client=client)
         said = answer(event, place, project_wide="--project" in sys.argv[1:])
     except Exception as error:  # noqa: BLE001  a guard that fails inside says so
         why = f"the debug-spyre guard failed inside ({type(error).__name__}: {error}); no rule was checked"
         is_silent = event.get("hook_event_name") in ("Stop", "SessionStart")
-        said = {"systemMessage": why} if is_silent else _output(permissionDecision=ASK, permissionDecisionReason=why)
+        fields: dict[str, object] = {"permissionDecision": ASK, "permissionDecisionReason": why}
+        said = {"systemMessage": why} if is_silent else _output("PreToolUse", fields)
     if said is not None:
         sys.stdout.write(to_json(said) + "\n")
     return 0
@@ -49,7 +46,7 @@ def answer(event: dict[str, object], place: Place, *, project_wide: bool) -> dic
     if stem is None:
         return None
     if name == "SessionStart":
-        return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": facts(stem, place)}}
+        return _output(name, {"additionalContext": facts(stem, place)})
     tasks = event.get("background_tasks")
     is_waiting = isinstance(tasks, list) and any(not (isinstance(t, dict) and t.get("status") in ENDED) for t in tasks)
     if event.get("permission_mode") == "plan" or is_waiting:  # the end of that work wakes the agent by itself
@@ -66,7 +63,7 @@ def _before_a_tool(event: dict[str, object], place: Place, *, project_wide: bool
     found = judge_question(place) if tool == "AskUserQuestion" else decide(tool, given, place)
     fields: dict[str, object] = {}
     if found.stops or found.verdict == ALLOW:
-        reason = f"debug-spyre {found.rule}: {found.reason}" if found.rule else found.reason
+        reason = f"debug-spyre {found.rule}: {found.reason}"
         fields = {"permissionDecision": found.verdict, "permissionDecisionReason": reason}
     if place.bare_name and found.verdict != "deny":
         line = f'PATH={quote(light.parent(place.launcher))}:"$PATH"; {given.get("command")}'
@@ -75,23 +72,28 @@ def _before_a_tool(event: dict[str, object], place: Place, *, project_wide: bool
     if b'"compact_boundary"' in transcript:
         context = facts_after_compaction(transcript, place, any_client=not project_wide)
         fields = {**fields, "additionalContext": context} if context else fields
-    return _output(**fields) if fields else None
+    return _output("PreToolUse", fields) if fields else None
 
 
-def _output(**fields: object) -> dict[str, object]:
-    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **fields}}
+def _output(event: str, fields: dict[str, object]) -> dict[str, object]:
+    return {"hookSpecificOutput": {"hookEventName": event, **fields}}
 
 
 def judge_question(place: Place) -> Finding:
     """S5: while this client's session is open, nobody is asked which way to go."""
-    if not any(client_of(data) == place.client for _, data in live_journals(place.logs())):
+    if place.client is None or current(place, any_client=False) is None:
         return NOTHING
-    told = (
-        f"put every candidate on the queue ({NAME} hypothesis add 'TEXT' --test 'COMMAND') and test the rows in order"
-    )
-    return deny(
-        "S5", f"the loop is autonomous: {told}; what only a person can decide is the next action of `close blocked`"
-    )
+    told = f"{NAME} hypothesis add 'TEXT' --test 'COMMAND') and test the rows in order"
+    told = f"the loop is autonomous: put every candidate on the queue ({told}"
+    return deny("S5", f"{told}; what only a person can decide is the next action of `close blocked`")
+
+
+def current(place: Place, *, any_client: bool) -> str | None:
+    """The session of this client; else, where the skill itself is in use, the only live one."""
+    live = live_journals(place.logs())
+    own = [folder for folder, data in live if place.client and client_of(data) == place.client]
+    found = own[-1:] or [folder for folder, _ in live if any_client and len(live) == 1]
+    return light.name(found[0]) if found else None
 
 
 def client_of(journal: bytes) -> object:
@@ -103,14 +105,6 @@ def client_of(journal: bytes) -> object:
     return opened.get("client") if isinstance(opened, dict) else None
 
 
-def current(place: Place, *, any_client: bool) -> str | None:
-    """The session of this client; else, where the skill itself is in use, the only live one."""
-    live = live_journals(place.logs())
-    own = [folder for folder, data in live if place.client and client_of(data) == place.client]
-    found = own[-1:] or [folder for folder, _ in live if any_client and len(live) == 1]
-    return light.name(found[0]) if found else None
-
-
 def facts(stem: str, place: Place) -> str:
     """The state of the session as facts, for a client that has just compacted its context."""
     said = ask_launcher(place, ["status", "--brief", "--session", stem])
@@ -120,13 +114,11 @@ def facts(stem: str, place: Place) -> str:
 
 def facts_after_compaction(transcript: bytes, place: Place, *, any_client: bool) -> str | None:
     """The same facts at the first tool call after a compaction, once: hooks of a skill aren't told of it, measured."""
-    at = transcript.rfind(b'"compact_boundary"')
     stem = current(place, any_client=any_client)
     if stem is None:
         return None
-    line = transcript[transcript.rfind(b"\n", 0, at) + 1 : transcript.find(b"\n", at)]
-    mark = line.find(b'"timestamp"')
-    boundary = line[mark : mark + 60] if mark >= 0 else str(len(line)).encode()
+    before, mark, after = transcript.rpartition(b'"compact_boundary"')
+    boundary = before.rpartition(b"\n")[2] + mark + after.partition(b"\n")[0]
     path = light.join(place.logs(), stem, ".compaction-seen")
     try:
         if light.tail_of(path) == boundary:
@@ -142,15 +134,10 @@ def ask_launcher(place: Place, words: list[str], text: str = "") -> str:
     """What our own command says to that, nothing where it can't."""
     import subprocess
 
+    command = [place.launcher, *words]
     try:
         done = subprocess.run(
-            [place.launcher, *words],
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            cwd=place.top(),
-            check=False,
+            command, input=text, capture_output=True, text=True, timeout=10, cwd=place.top(), check=False
         )
     except (OSError, subprocess.SubprocessError):
         return ""

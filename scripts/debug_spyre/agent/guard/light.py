@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posix
+from _json import encode_basestring_ascii, make_scanner
 
 DIRECTORY, FILE, LINK = 0o040000, 0o100000, 0o120000
 
@@ -98,16 +99,12 @@ def parse_json(text: str) -> object:
     """
     text = text.strip(" \t\r\n")  # what JSON calls white space
     try:
-        from _json import make_scanner
-
         value, end = make_scanner(_Strict)(text, 0)  # type: ignore[arg-type]
-        if end == len(text):
-            return value
-    except (ImportError, StopIteration, SystemError, ValueError):
-        pass
-    import json  # says what is wrong, or reads it where the C part is not there
-
-    return json.loads(text)
+    except (StopIteration, SystemError):  # nothing there; 3.9 to 3.12 look for a module that is not loaded
+        end = -1
+    if end != len(text):
+        raise ValueError(f"no JSON: {text[:80]}")
+    return value
 
 
 def to_json(value: object) -> str:
@@ -118,14 +115,4 @@ def to_json(value: object) -> str:
         return "[" + ", ".join(map(to_json, value)) + "]"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return repr(value) if isinstance(value, (int, float)) else _quoted(str(value))
-
-
-def _quoted(text: str) -> str:
-    try:
-        from _json import encode_basestring_ascii
-    except ImportError:
-        import json
-
-        return json.dumps(text)
-    return str(encode_basestring_ascii(text))
+    return repr(value) if isinstance(value, (int, float)) else encode_basestring_ascii(str(value))

@@ -9,13 +9,12 @@ from debug_spyre.agent.guard.tables import NAME
 
 MAX_SCRIPT = 512_000
 FRESH_SECONDS = 24 * 3600
-TAIL = 400_000  # bytes of a transcript that are looked at
 
 
 class Place:
     """Facts about one place; a test makes another one."""
 
-    def __init__(self, *, cwd: str, project: str | None, launcher: str, client: str | None = None) -> None:
+    def __init__(self, *, cwd: str, project: str | None, launcher: str, client: object = None) -> None:
         self.cwd = cwd
         self.launcher = launcher
         self.client = client
@@ -49,39 +48,32 @@ class Place:
         """The checkout's folder."""
         return light.real(self.project or self.cwd)
 
-    def inside(self, path: str, folder: str) -> bool:
-        """The path lies below the folder."""
-        return self.real(path).startswith(light.real(folder).rstrip("/") + "/")
+    def below(self, path: str, folder: str) -> str:
+        """The path as it stands below the folder; empty where it doesn't lie there."""
+        real, top = self.real(path), light.real(folder).rstrip("/") + "/"
+        return real[len(top) :] if real.startswith(top) else ""
 
     def is_ours(self, word: str) -> bool:
         """The word names the debug-spyre command: bare, or a path that leads to this skill's launcher."""
         if word == NAME:
             self.bare_name = True
             return True
-        if light.name(word) != NAME:
-            return False
         folder = light.parent(self.launcher)
-        places = [
-            self.launcher,
-            light.join(folder, "../bin", NAME),
-            light.join(self.project or folder, ".venv/bin", NAME),
-        ]
-        return self.real(word) in map(light.real, places)
+        others = light.join(folder, "../bin", NAME), light.join(self.project or folder, ".venv/bin", NAME)
+        return light.name(word) == NAME and self.real(word) in map(light.real, (self.launcher, *others))
 
     def is_spyre_place(self) -> bool:
         """A pytest here would use the card: the checkout itself, or another tree that is made for Spyre."""
-        here, top = light.real(self.cwd), self.top()
-        if here == top or here.startswith(top + "/"):
-            return True
-        root = checkout_of(here) or here
-        if any(light.kind(light.join(root, name)) == light.DIRECTORY for name in ("torch_spyre", "spyre_inference")):
+        root = checkout_of(self.cwd) or self.cwd
+        is_spyre = any(light.kind(light.join(root, name)) for name in ("torch_spyre", "spyre_inference"))
+        if is_spyre or f"{light.real(self.cwd)}/".startswith(f"{self.top()}/"):
             return True
         return "spyre" in (self.read(light.join(root, "pyproject.toml")) or "")
 
     def has_open_session(self) -> bool:
         """Some session of this checkout is being investigated."""
         if self._open is None:
-            self._open = any(True for _ in live_journals(self.logs()))
+            self._open = bool(live_journals(self.logs()))
         return self._open
 
     def is_here(self, folder: str) -> bool:
@@ -94,33 +86,31 @@ class Place:
         override = light.variable("DEBUG_SPYRE_LOGS")
         return override or light.join(self.project or self.cwd, ".claude/skills/debug-spyre/logs")
 
-    def local_build(self) -> str | None:
-        """In words: the installed torch-spyre is not the pinned one, so that a sync would undo it. None: it is, or unknown."""
-        for folder in self._records():
-            text = self.read(light.join(folder, "direct_url.json")) or ""
-            if '"dir_info"' in text or '"file://' in text:
-                return "a local build of torch-spyre is installed"
-            commit, pin = (text.partition('"commit_id"')[2].split('"') + [""] * 2)[1], self._pin()
-            if commit and pin and not commit.startswith(pin) and not pin.startswith(commit):
-                return f"the installed torch-spyre ({commit[:9]}) differs from the pin ({pin[:9]})"
-        return None
+    def local_build(self) -> str:
+        """In words: the installed torch-spyre is not the pinned one, so that a sync would undo it. Empty: it is, or unknown."""
+        text = self._record()
+        if '"dir_info"' in text or '"file://' in text:
+            return "a local build of torch-spyre is installed"
+        locked = (self.read(light.join(self.top(), "uv.lock")) or "").partition('name = "torch-spyre"')[2]
+        source = locked[:800].partition("source = ")[2].partition("\n")[0]
+        commit, pin = (
+            (text.partition('"commit_id"')[2].split('"') + [""] * 2)[1],
+            source.rpartition("#")[2].partition('"')[0],
+        )
+        if not commit or "#" not in source or commit.startswith(pin) or pin.startswith(commit):
+            return ""
+        return f"the installed torch-spyre ({commit[:9]}) differs from the pin ({pin[:9]})"
 
-    def _records(self) -> list[str]:
-        """The folders in which installed torch-spyres say where they came from."""
-        places = [light.variable("UV_PROJECT_ENVIRONMENT"), self.project and light.join(self.project, ".venv")]
-        for place in [*places, light.variable("VIRTUAL_ENV")]:
+    def _record(self) -> str:
+        """What the installed torch-spyre says of where it came from."""
+        own = light.join(self.project, ".venv") if self.project else ""
+        for place in (light.variable("UV_PROJECT_ENVIRONMENT"), own, light.variable("VIRTUAL_ENV")):
             lib = light.join(self.cwd, place, "lib") if place else ""
-            folders = [light.join(lib, python, "site-packages") for python in light.listed(lib)]
-            files = [light.join(folder, name) for folder in folders for name in light.listed(folder)]
-            found = [file for file in files if "/torch_spyre-" in file and file.endswith(".dist-info")]
-            if found:
-                return found
-        return []
-
-    def _pin(self) -> str | None:
-        _, _, text = (self.read(light.join(self.top(), "uv.lock")) or "").partition('name = "torch-spyre"')
-        source = text[:800].partition("source = ")[2].partition("\n")[0]
-        return source.rpartition("#")[2].partition('"')[0] or None if "#" in source else None
+            for folder in (light.join(lib, python, "site-packages") for python in light.listed(lib)):
+                for name in light.listed(folder):
+                    if name.startswith("torch_spyre-") and name.endswith(".dist-info"):
+                        return self.read(light.join(folder, name, "direct_url.json")) or ""
+        return ""
 
 
 def checkout_of(start: str) -> str | None:
@@ -138,16 +128,13 @@ def live_journals(logs: str) -> list[tuple[str, bytes]]:
     import time
 
     found = []
-    for name in light.listed(logs):
-        folder = light.join(logs, name)
+    for folder in (light.join(logs, name) for name in light.listed(logs) if name.startswith("debug-")):
         try:
-            path = light.join(folder, "journal.jsonl")
-            if not name.startswith("debug-") or time.time() - posix.stat(path).st_mtime > FRESH_SECONDS:
-                continue
-            with open(path, "rb") as stream:
-                data = stream.read()
+            with open(light.join(folder, "journal.jsonl"), "rb") as stream:
+                is_fresh = time.time() - posix.fstat(stream.fileno()).st_mtime <= FRESH_SECONDS
+                data = stream.read() if is_fresh else b""
         except OSError:
             continue
-        if data.rfind(b'"kind":"session_closed"') <= data.rfind(b'"kind":"session_reopened"'):
+        if is_fresh and data.rfind(b'"kind":"session_closed"') <= data.rfind(b'"kind":"session_reopened"'):
             found.append((folder, data))
     return found

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from debug_spyre.agent.guard import light, tables
 from debug_spyre.agent.guard.files import SCRIPT, saved_script
-from debug_spyre.agent.guard.finding import EXPERIMENT, LOOKS, NOTHING, Finding, Judge, ask, deny, strongest
-from debug_spyre.agent.guard.own import RUNS_NOTHING, clean, judge_selection
-from debug_spyre.agent.guard.person import judge_pip, judge_uv
+from debug_spyre.agent.guard.finding import EXPERIMENT, LOOKS, NOTHING, Finding, ask, deny, strongest
+from debug_spyre.agent.guard.line import Judge
+from debug_spyre.agent.guard.own import judge_selection, selection
 from debug_spyre.agent.guard.shell import Command
-from debug_spyre.agent.guard.shell_words import join
+from debug_spyre.agent.guard.shell_words import join, options, unescaped
 from debug_spyre.agent.guard.tables import NAME
 
 
-def judge_pytest(arguments: list[str], command: Command, judge: Judge) -> Finding:
+def judge_pytest(words: list[str], command: Command, judge: Judge) -> Finding:
     """Pytest in a place that is made for Spyre."""
+    arguments = words[1:]
     bad = judge_selection(arguments)
     if judge.locked:
         return bad if bad.stops else EXPERIMENT
     if not judge.place.is_spyre_place():
         return NOTHING
-    if any(word in RUNS_NOTHING for word in arguments):
-        return judge_selection(arguments, only_parallel=True)
+    if tables.RUNS_NOTHING & {*arguments}:
+        return bad if bad.rule == "H1" else NOTHING
     session, overrides = judge.place.has_open_session(), _environment(command)
     verb = "run" if session or overrides else "triage"
-    line = join([NAME, verb, *(_run_name(command) if session else []), *overrides, *clean(arguments)])
+    line = join([NAME, verb, *(_run_name(command) if session else []), *overrides, *selection(arguments)[0]])
     if bad.stops:
         return deny(bad.rule, f"{bad.reason}. And pytest uses the card, so it runs under the lock: {line}")
     told = f"pytest uses the card, which takes one process at a time. Under the lock, with its output kept: {line}"
@@ -62,13 +63,11 @@ def judge_python(words: list[str], command: Command, judge: Judge) -> Finding:
     if kind == "-m":
         return _judge_module(value, rest, words, command, judge)
     if kind == "script" and light.name(value) in tables.TESTERS:
-        return judge_pytest(rest, command, judge)
+        return judge_pytest([value, *rest], command, judge)
     if kind == "script" and light.name(value) == "setup.py" and {*rest} & {"install", "develop"}:
         return ask("P4", "a person confirms changes of the environment (setup.py)")
     if kind == "looks":
         return LOOKS
-    if kind == "script" and value == "$(...)":  # <(...)
-        kind = "stdin"
     text = value if kind == "-c" else judge.place.read(value) if kind == "script" else judge.fed_to(command)
     found = judge_program(text, value if kind == "script" else "", words, command, judge)
     if kind == "-c" and not judge.locked and _only_filters(value):
@@ -82,48 +81,32 @@ def judge_python(words: list[str], command: Command, judge: Judge) -> Finding:
 
 def python_target(words: list[str]) -> tuple[str, str, list[str]]:
     """What a Python runs: ("-m", module, rest), ("-c", text, rest), ("script", path, rest), ("stdin", "", []) or ("looks", ...)."""
-    at = 1
-    while at < len(words) and words[at].startswith("-") and words[at] != "-":
-        word, following = words[at], words[at + 1 : at + 2]
-        if word in ("--version", "--help", "-V", "-VV", "-h"):
+    for option, value, rest in options(words[1:], ("-m", "-c", "-W", "-X")):
+        if option in ("--version", "--help", "-V", "-VV", "-h"):
             return "looks", "", []
-        for number, letter in enumerate(word[1:], start=1) if not word.startswith("--") else ():
-            glued = word[number + 1 :]
-            if letter in "mc":
-                rest = words[at + 1 :] if glued else words[at + 2 :]
-                return f"-{letter}", glued or "".join(following), rest
-            if letter in "WX":
-                at += 0 if glued else 1
-                break
-        at += 1
-    if at < len(words) and words[at] not in ("-", "/dev/stdin"):
-        return "script", words[at], words[at + 1 :]
-    return "stdin", "", []
+        if option in ("-m", "-c"):
+            return option, value, rest
+    is_script = rest and rest[0] not in ("-", "/dev/stdin", "$(...)")  # $(...): it was <(...)
+    return ("script", rest[0], rest[1:]) if is_script else ("stdin", "", [])
 
 
 def _judge_module(module: str, rest: list[str], words: list[str], command: Command, judge: Judge) -> Finding:
     root = module.partition(".")[0]
-    if root in tables.TESTERS:
-        return judge_pytest(rest, command, judge)
-    if root in ("pip", "uv"):
-        return judge_pip(rest) if root == "pip" else judge_uv(["uv", *rest], command, judge)
-    if root in ("debug_spyre", "tox", "nox", "invoke", "hatch", "easy_install", "IPython"):
-        program = {"debug_spyre": NAME, "IPython": "ipython"}.get(root, root)
-        return judge.vouched(judge.words([program, *rest], command))
+    if root in tables.MODULES_OF_PROGRAMS:
+        found = judge.words([tables.MODULES_OF_PROGRAMS[root], *rest], command)
+        return found if found is LOOKS else judge.vouched(found)
     if root in ("venv", "ensurepip", "virtualenv"):
         return ask("P4", f"a person confirms changes of environments (python -m {root})")
     if root in tables.RUN_MODULES:
-        if "-m" in rest:
-            return judge_python(["python", "-m", *rest[rest.index("-m") + 1 :]], command, judge)
-        scripts = [at for at, word in enumerate(rest) if word.endswith(".py") or light.name(word) in tables.TESTERS]
-        if scripts:
-            return judge_python(["python", *rest[scripts[0] :]], command, judge)
+        at = next(
+            (at for at, w in enumerate(rest) if w == "-m" or w.endswith(".py") or light.name(w) in tables.TESTERS), -1
+        )
+        if at >= 0:
+            return judge_python(["python", *rest[at:]], command, judge)
         return judge_program("\n".join(rest), "", words, command, judge)
-    if root == "unittest":
-        if judge.locked:
-            return EXPERIMENT
-        return outside_the_lock(words, command, "a test uses the card") if judge.place.is_spyre_place() else NOTHING
-    if root in tables.SPYRE_MODULES or module.startswith("torch.distributed"):
+    if root == "unittest" and (judge.locked or not judge.place.is_spyre_place()):
+        return EXPERIMENT if judge.locked else NOTHING
+    if root in ("unittest", *tables.SPYRE_MODULES) or module.startswith("torch.distributed"):
         return outside_the_lock(words, command, f"{module} uses the card")
     return LOOKS if module in ("json.tool", "site", "sysconfig", "platform") else NOTHING
 
@@ -144,11 +127,11 @@ def judge_program(text: str | None, path: str, words: list[str], command: Comman
     inner = strongest([judge.shell(literal) for literal in literals]) if runs else NOTHING
     if inner.stops and not inner.card:
         return inner
-    reached = reaches_card(text) or ("runs pytest" if inner.card or ("pytest" in text and "main(" in text) else None)
-    if reached is None and runs and not path:
+    reached = reaches_card(text) or ("runs pytest" if inner.card or ("pytest" in text and "main(" in text) else "")
+    if not reached and runs and not path:
         files = [judge.place.read(literal) or "" for literal in literals if literal.endswith(".py")]
-        reached = next((why for why in map(reaches_card, files) if why), None)
-    if reached is None:
+        reached = next(filter(None, map(reaches_card, files)), "")
+    if not reached:
         return NOTHING
     if path:
         return outside_the_lock(words, command, f"{path} {reached}")
@@ -170,58 +153,54 @@ def _only_filters(text: str) -> bool:
 def _literals(text: str) -> list[str]:
     """The short strings of a program that may be commands, alone and where they stand in one list."""
     found: list[str] = []
-    row: list[str] = []
-    at = 0
-    while at < len(text):
-        char = text[at]
-        if char not in "'\"`":
-            if row and char not in ", \t":
-                found += [" ".join(row)] if len(row) > 1 else []
-                row = []
-            at += 1
-            continue
-        end = at + 1
-        while end < len(text) and text[end] != char and text[end] != "\n":
-            end += 2 if text[end] == "\\" else 1
-        row.append(text[at + 1 : end])
-        found.append(row[-1])
-        at = end + 1
-    return [literal for literal in [*found, " ".join(row)] if 2 < len(literal) < 300][:200]
+    for line in text.splitlines():
+        row: list[str] = []
+        while True:
+            quote = next((char for char in line if char in "'\"`"), "")
+            if not quote:
+                break
+            between, _, line = line.partition(quote)
+            literal, _, line = line.replace(f"\\{quote}", "\0").partition(quote)
+            literal, line = (part.replace("\0", f"\\{quote}") for part in (literal, line))
+            row = [literal] if between.strip(", \t") else [*row, literal]
+            found += [unescaped(literal), unescaped(" ".join(row))]
+    return [literal for literal in dict.fromkeys(found) if 2 < len(literal) < 300][:200]
 
 
-def reaches_card(text: str) -> str | None:
-    """In words why this source uses the card, None where nothing says so."""
+def reaches_card(text: str) -> str:
+    """In words why this source uses the card, empty where nothing says so."""
     for line in text.splitlines() if "\n" in text else text.split(";"):
         bare = line.strip().partition("#")[0]
         is_import = bare.startswith(("import ", "from ")) or "; import" in bare
-        if not (is_import or "__import__" in bare or "import_module" in bare):
-            continue
-        for mark in ",.'\"();":
-            bare = bare.replace(mark, " ")
-        for module in tables.SPYRE_MODULES:
-            if module in bare.split():
-                return f"imports {module}"
-    if any(mark in text for mark in tables.SPYRE_DEVICE) and "torch" in text:
-        return "uses the spyre device"
-    return None
+        if is_import or "__import__" in bare or "import_module" in bare:
+            for mark in ",.'\"();":
+                bare = bare.replace(mark, " ")
+            for module in tables.SPYRE_MODULES:
+                if module in bare.split():
+                    return f"imports {module}"
+    is_device = any(mark in text for mark in tables.SPYRE_DEVICE) and "torch" in text
+    return "uses the spyre device" if is_device else ""
 
 
-def judge_vllm(words: list[str], command: Command) -> Finding:
-    """The commands serve, bench and the rest that load a model."""
-    if len(words) > 1 and words[1] in tables.VLLM_VERBS:
-        return outside_the_lock(words, command, f"vllm {words[1]} uses the card")
-    return NOTHING
+def judge_card_program(words: list[str], command: Command, judge: Judge) -> Finding:  # noqa: ARG001
+    """vllm, torchrun and their like: what loads a model, or starts processes that do."""
+    name, verbs = light.name(words[0]), tables.CARD_PROGRAMS[light.name(words[0])]
+    verb = next((word for word in words[1:2] if word in verbs), "")
+    if verbs and not verb:
+        return NOTHING
+    return outside_the_lock(
+        words, command, f"{name} {verb} uses the card" if verb else f"{name} starts processes that use the card"
+    )
 
 
-def judge_task(name: str, rest: list[str], command: Command, judge: Judge) -> Finding:
+def judge_task(words: list[str], command: Command, judge: Judge) -> Finding:
     """A task of make, npm, tox and their like, by the text that says what it does."""
+    name, rest = light.name(words[0]), words[1:]
     if set(rest) & tables.TASK_LOOKS:
         return NOTHING
     folder = next((rest[at + 1] for at, word in enumerate(rest[:-1]) if word in ("-C", "--directory", "--prefix")), ".")
     files = [rest[at + 1] for at, word in enumerate(rest[:-1]) if word in ("-f", "--file", "--justfile", "-c")]
     tasks = [w for w in rest if not w.startswith("-") and "=" not in w and w not in (folder, *files)]
-    if name == "hatch" and tasks[:1] == ["test"]:
-        return _as_task(name, rest, judge_pytest([], command, judge))
     named = [task.rpartition(":")[2] for task in tasks if task not in tables.TASK_VERBS]
     named = named or (["test"] if tasks and name in ("npm", "pnpm", "yarn", "bun") else [])
     for path in files or tables.PASSING[name]:
@@ -230,16 +209,14 @@ def judge_task(name: str, rest: list[str], command: Command, judge: Judge) -> Fi
             text = (text or "").replace("{", "{\n").replace(', "', ',\n"').replace("}", "\n}")
         is_whole = name in tables.WHOLE_FILE
         lines = _lines_with_commands(name, path, text or "", named) if is_whole else task_lines(text or "", named)
+        lines += ["pytest"] if (name, *tasks[:1]) == ("hatch", "test") else []
         found = strongest([judge.shell(line) for line in lines])
         if found.stops:
-            return _as_task(name, rest, found)
+            told = f"{join([name, *rest])} would run this: {found.reason}"
+            return Finding(found.verdict, found.rule, told, card=found.card)
         if reaches_card("\n".join(lines)):
             return outside_the_lock([name, *rest], command, f"{path} uses the card")
     return NOTHING
-
-
-def _as_task(name: str, rest: list[str], found: Finding) -> Finding:
-    return Finding(found.verdict, found.rule, f"{join([name, *rest])} would run this: {found.reason}", card=found.card)
 
 
 def task_lines(text: str, tasks: list[str]) -> list[str]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from debug_spyre.agent.guard.shell_words import ENDS, ShellError, Word, WordReader, unescaped
+from debug_spyre.agent.guard.place import Place
+from debug_spyre.agent.guard.shell_words import MAX_DEPTH, NAMES, ShellError, in_braces, unescaped
 
-TYPE_CHECKING = False  # importing typing would cost a sixth of the guard's time
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Files = Callable[[str], str | None]
-
+OPERATORS = ("&>>", "<<<", "<<-", ";;&", "&&", "||", ";;", ";&", "|&", "&>", "<<", ">>", "<&", ">&", "<>", ">|")
+ENDS = frozenset((";", "\n", "&", "&&", "||", "|", "|&", "(", ")", ";;", ";&", ";;&"))
 BACKGROUND = "&"
 LEADING = frozenset(
     ("if", "then", "elif", "else", "do", "while", "until", "!", "{", "}", "fi", "done", "esac", "coproc", "time", "-p")
 )
+COMPOUND = ("for", "select", "case", "[[", "function")  # more words of theirs follow
 SETTING = ("export", "declare", "local", "typeset", "readonly")
 
 
@@ -31,6 +29,12 @@ class Command:
         self.background = False
         self.dynamic: set[int] = set()  # numbers of words that only the shell knows
 
+    @property
+    def from_git(self) -> bool:
+        """It shows a file of another commit, or reads what does."""
+        shows = self.words[:1] == ["git"] and {"show", "cat-file", "archive"} & {*self.words}
+        return bool(shows) or (self.source is not None and self.source.from_git)
+
 
 def printed(words: list[str]) -> str:
     """What `echo ...` and `printf FORMAT ...` print."""
@@ -44,16 +48,28 @@ def printed(words: list[str]) -> str:
     return unescaped(" ".join(words))
 
 
-class Reader(WordReader):
-    """Reads shell text into simple commands, in order, the inner ones of substitutions included."""
+class Reader:
+    """A place in shell text: commands are read of tokens, and tokens of characters.
+
+    A token is an operator, or a list of words: several where a variable or braces hold several. What was seen in the
+    last one: `quoted`; `dynamic`, a part is only known when the shell runs it; `piped`, it is `<(...)`.
+    """
 
     def __init__(
-        self, text: str, depth: int = 0, variables: dict[str, str] | None = None, files: Files | None = None
+        self, text: str, depth: int = 0, variables: dict[str, str] | None = None, place: Place | None = None
     ) -> None:
-        super().__init__(text, depth, variables)
-        self.files = files  # path -> the text of that file
+        if depth > MAX_DEPTH:
+            raise ShellError("nested too deep")
+        self.text = text.replace("\\\r\n", "").replace("\r\n", "\n")
+        self.at = 0
+        self.depth = depth
+        self.variables: dict[str, str] = {} if variables is None else dict(variables)
+        self.place = place  # where `cat FILE` reads
         self.found: list[Command] = []
-        self.waiting: list[tuple[Command, Word, bool]] = []  # here-documents whose body is still to come
+        self.waiting: list[tuple[Command, str, bool, bool]] = []  # here-documents whose body is still to come
+        self.buffer: list[str] = []  # the piece of the word that is being read
+        self.pieces: list[str] = []  # the pieces before it, where a variable held several words
+        self.quoted = self.dynamic = self.piped = False
 
     def read(self) -> list[Command]:
         """All simple commands.
@@ -65,7 +81,7 @@ class Reader(WordReader):
         while True:
             token = self.token()
             if isinstance(token, list):
-                self._word(current, token)
+                self._words(current, token)
             elif token is not None and token not in ENDS:
                 self._redirect(current, token)
             else:
@@ -95,71 +111,72 @@ class Reader(WordReader):
             self.found.append(current)
             left.append(current)
 
-    def _word(self, current: Command, words: list[Word]) -> None:
+    def _words(self, current: Command, words: list[str]) -> None:
         for word in words:
-            if not current.words and not word.quoted:
-                skip = word.text in ("for", "select", "case", "[[")
-                if word.text in ("for", "select"):
-                    self._for()
-                elif skip:  # `case WORD in` and its first pattern: later ones follow `;;`
-                    self._until(")" if word.text == "case" else "]]")
-                current.background = current.background or word.text == "coproc"
-                if word.text == "function":
+            if not current.words and not self.quoted:
+                if word in ("for", "select"):  # `for NAME in WORDS`: the variable counts as all of them
+                    name, _, *values = [*self._until(";", "\n", "do"), "", ""]
+                    if values[:-2] and not any("$" in value for value in values):
+                        self.variables[name] = " ".join(values[:-2])
+                elif word in ("case", "[["):  # `case WORD in` and its first pattern: later ones follow `;;`
+                    self._until(")" if word == "case" else "]]")
+                elif word == "function":
                     self.token()
-                if skip or word.text in LEADING or word.text == "function":
+                current.background = current.background or word == "coproc"
+                if word in LEADING or word in COMPOUND:
                     continue
-            name, equals, value = word.text.partition("=")
+            name, equals, value = word.partition("=")
             name = name.removesuffix("+")
             if not current.words and equals and name.isidentifier():
                 current.assigns.append((name, value))
                 continue
-            if word.dynamic:
+            if self.dynamic:
                 current.dynamic.add(len(current.words))
-            if word.piped and self.found:
+            if self.piped and self.found:
                 current.source = self.found[-1]
-            current.words.append(word.text)
+            current.words.append(word)
 
     def _redirect(self, current: Command, operator: str) -> None:
         target = self.token()
         if not isinstance(target, list) or not target:
             raise ShellError(f"nothing follows {operator}")
         if operator in ("<<", "<<-"):
-            self.waiting.append((current, target[0], operator == "<<-"))
+            self.waiting.append((current, target[0], self.quoted, operator == "<<-"))
         elif operator == "<<<":
-            current.stdin = target[0].text
-        elif target[0].piped and self.found:
+            current.stdin = target[0]
+        elif self.piped and self.found:
             current.source = self.found[-1]
         else:
-            current.redirects.append((operator, "$" if target[0].dynamic else target[0].text))
-        current.words.extend(word.text for word in target[1:])
+            current.redirects.append((operator, "$" if self.dynamic else target[0]))
+        current.words += target[1:]
 
     def newline(self) -> None:
         """The bodies of here-documents."""
         waiting, self.waiting = self.waiting, []
-        for command, delimiter, strip in waiting:
+        for command, delimiter, quoted, strip in waiting:
             lines = []
             while self.at < len(self.text):
-                end = self.find("\n", self.at, len(self.text))
+                end = self.find("\n", self.at)
                 line = self.text[self.at : end]
                 self.at = end + 1
-                if (line.lstrip("\t") if strip else line) == delimiter.text:
+                if (line.lstrip("\t") if strip else line) == delimiter:
                     break
                 lines.append(line)
             command.stdin = "\n".join(lines) + "\n"
-            if not delimiter.quoted:
+            if not quoted:
                 self.read_substitutions(command.stdin)
 
     def read_substitutions(self, text: str) -> None:
         """Only the substitutions in this text count."""
         if "$(" in text or "`" in text:
-            inner = Reader(text, self.depth + 1, self.variables, self.files)
+            inner = Reader(text, self.depth + 1, self.variables, self.place)
             while inner.at < len(inner.text):
                 inner.expand(inside=True)
             self.found += inner.found
 
-    def substitute(self, inner: str) -> str | None:
+    def output_of(self, inner: str) -> str | None:
         """The output of echo, printf, which and cat; the commands of all others are read too."""
-        commands = Reader(inner, self.depth + 1, self.variables, self.files).read()
+        commands = Reader(inner, self.depth + 1, self.variables, self.place).read()
         self.found += commands
         words = commands[0].words if len(commands) == 1 and not commands[0].dynamic else []
         if words[:1] in (["echo"], ["printf"]):
@@ -167,23 +184,201 @@ class Reader(WordReader):
         if words[:1] == ["which"] or words[:2] == ["command", "-v"]:
             return words[-1]
         if words[:1] == ["cat"] and len(words) == 2:
-            return self.files(words[1]) if self.files else None
+            return self.place.read(words[1]) if self.place else None
         return None
 
-    def _for(self) -> None:
-        """`for NAME in WORDS`: the variable counts as all of them."""
-        name = self.token()
-        values: list[str] = []
+    def _until(self, *ends: str) -> list[str]:
+        """The words up to one of these."""
+        words: list[str] = []
         while True:
             token = self.token()
-            if not isinstance(token, list) or (token and token[0].text == "do" and not token[0].quoted):
-                break
-            values += [word.text for word in token if word.text != "in"]
-        if isinstance(name, list) and name and values and not any("$" in value for value in values):
-            self.variables[name[0].text] = " ".join(values)
+            if token is None or (token and (token in ends or token[0] in ends)):
+                return words
+            words += token if isinstance(token, list) else []
 
-    def _until(self, end: str) -> None:
-        while True:
-            token = self.token()
-            if token is None or token == end or (isinstance(token, list) and token and token[0].text == end):
-                return
+    def token(self) -> str | list[str] | None:
+        """The next operator, the next word (several where a variable or braces hold several), or None at the end."""
+        text = self.text
+        while self.at < len(text):
+            if text[self.at] in " \t\r":
+                self.at += 1
+            elif text.startswith("\\\n", self.at):
+                self.at += 2
+            elif text[self.at] == "#":
+                self.at = self.find("\n", self.at)
+            else:
+                break
+        if self.at >= len(text):
+            return None
+        end = self.at
+        while text[end : end + 1].isdigit():  # a descriptor before a redirect
+            end += 1
+        if text[self.at] in ";&|()<>\n" or (end > self.at and text[end : end + 1] in ("<", ">")):
+            self.at = end
+            return self._operator()
+        return self.word()
+
+    def find(self, what: str, start: int, name: str = "") -> int:
+        """Where `what` begins, the end of the text where it doesn't.
+
+        Raises:
+            ShellError: what has this name does not end.
+        """
+        at = self.text.find(what, start)
+        if at < 0 and name:
+            raise ShellError(f"{name} does not end")
+        return at if at >= 0 else len(self.text)
+
+    def _operator(self) -> str | list[str]:
+        text = self.text
+        if text.startswith("((", self.at) and text.find("))", self.at) > 0:
+            self.at = text.find("))", self.at) + 2
+            return []
+        if text[self.at] in "<>" and text.startswith("(", self.at + 1):
+            return self.word()
+        found = next((op for op in OPERATORS if text.startswith(op, self.at)), text[self.at])
+        self.at += len(found)
+        if found == "\n":
+            self.newline()
+        if found in (";;", ";&", ";;&"):  # after it stands either `esac` or a pattern that ends in `)`
+            end = text.find(")", self.at)
+            if end >= 0 and not text[self.at :].lstrip(" \t\n").startswith("esac"):
+                self.at = end + 1
+        return found
+
+    def word(self) -> list[str]:
+        """One token of words."""
+        self.buffer, self.pieces = [], []
+        self.quoted = self.dynamic = self.piped = False
+        text, inside = self.text, False  # inside double quotes
+        while self.at < len(text):
+            char = text[self.at]
+            if char == '"':
+                inside, self.quoted = not inside, True
+                self.at += 1
+            elif char == "\\":
+                following = text[self.at + 1 : self.at + 2]
+                self.quoted = self.quoted or following != "\n"
+                self.buffer.append("\\" if inside and following not in '$`"\\\n' else "")
+                self.buffer.append(following if following != "\n" else "")
+                self.at += 2
+            elif char == "'" and not inside:
+                end = self.find("'", self.at + 1, "a single quote")
+                self.buffer.append(text[self.at + 1 : end])
+                self.quoted = True
+                self.at = end + 1
+            elif char == "(" and "".join(self.buffer).endswith("=") and not self.quoted:  # an array
+                end = self.find(")", self.at, "a bracket")
+                self.buffer.append(text[self.at + 1 : end].replace("'", "").replace('"', ""))
+                self.at = end + 1
+            elif char in " \t\r\n;&|)(<>" and not inside and text[self.at : self.at + 2] not in ("<(", ">("):
+                break
+            else:
+                self.expand(inside=inside)
+        if inside:
+            raise ShellError("a double quote does not end")
+        last = "".join(self.buffer)
+        texts = [*self.pieces, last] if last or self.quoted or not self.pieces else self.pieces
+        return texts if self.quoted else [whole for text in texts for whole in in_braces(text)]
+
+    def expand(self, *, inside: bool = False) -> None:
+        """One character, variable or substitution outside of single quotes (`inside`: in double ones)."""
+        char, following = self.text[self.at], self.text[self.at + 1 : self.at + 2]
+        if char == "`":
+            end = self._end_of("`", self.at + 1)
+            self._substitute(self.text[self.at + 1 : end].replace("\\`", "`"), inside=inside)
+            self.at = end + 1
+        elif char == "$":
+            self._dollar(following, inside=inside)
+        elif char in "<>" and following == "(" and not inside:
+            self._bracketed(inside=True)
+            self.piped = True
+        else:
+            self.buffer.append(char)
+            self.at += 1
+
+    def _end_of(self, mark: str, end: int) -> int:
+        while end < len(self.text) and self.text[end] != mark:
+            end += 2 if self.text[end] == "\\" else 1
+        if end >= len(self.text):
+            raise ShellError(f"a {mark} does not end")
+        return end
+
+    def _dollar(self, following: str, *, inside: bool) -> None:
+        text = self.text
+        if text.startswith("$((", self.at):
+            self.at = self.find("))", self.at, "an arithmetic expression") + 2
+            self.dynamic = True
+            self.buffer.append("0")
+        elif following == "(":
+            self._bracketed(inside=inside)
+        elif following == "{":
+            end = self.find("}", self.at, "a variable's bracket")
+            self._braced(text[self.at + 2 : end], text[self.at : end + 1], inside=inside)
+            self.at = end + 1
+        elif following == "'" and not inside:
+            end = self._end_of("'", self.at + 2)
+            self.buffer.append(unescaped(text[self.at + 2 : end]))
+            self.quoted = True
+            self.at = end + 1
+        elif following == '"' and not inside:
+            self.at += 1
+        else:
+            end = self.at + 1
+            while text[end : end + 1] in NAMES and end < len(text):
+                end += 1
+            if end == self.at + 1 and following and following in "@*#?$!-":
+                end += 1
+            name = text[self.at + 1 : end]
+            self._value(self.variables.get(name) if name else "$", text[self.at : end], inside=inside or not name)
+            self.at = end
+
+    def _braced(self, name: str, literal: str, *, inside: bool) -> None:
+        """`${...}`: a plain name, an array, or a name with a default."""
+        if "$(" in name or "`" in name:
+            self.read_substitutions(name)
+        bare, colon, default = name.partition(":-") if ":-" in name else name.partition("-")
+        bare = bare.partition("[")[0]
+        value = self.variables.get(bare)
+        if value is None and colon and "$" not in default:
+            value = default
+        self._value(value if all(c in NAMES or c == "@" for c in bare) else None, literal, inside=inside)
+
+    def _value(self, value: str | None, literal: str, *, inside: bool) -> None:
+        if value is None:
+            self.dynamic = True
+        if value is None or inside:
+            self.buffer.append(literal if value is None else value)
+            return
+        for mark in self.variables.get("IFS", ""):
+            value = value.replace(mark, " ")
+        for number, piece in enumerate(value.split()):
+            if number:
+                self.pieces.append("".join(self.buffer))
+                self.buffer = []
+            self.buffer.append(piece)
+
+    def _bracketed(self, *, inside: bool) -> None:
+        """A substitution; the reader stands on the sign before its bracket."""
+        at, depth, quote = self.at, 0, ""
+        while at + 1 < len(self.text):
+            at += 1
+            char = self.text[at]
+            if char == "\\" and quote != "'":
+                at += 1
+            elif quote or char in "'\"":
+                quote = char if not quote else "" if char == quote else quote
+            elif char in "()":
+                depth += 1 if char == "(" else -1
+                if depth == 0:
+                    self._substitute(self.text[self.at + 2 : at], inside=inside)
+                    self.at = at + 1
+                    return
+        raise ShellError("a substitution does not end")
+
+    def _substitute(self, inner: str, *, inside: bool) -> None:
+        kept = self.buffer, self.pieces, self.quoted, self.dynamic
+        is_piped = self.text[self.at] in "<>"
+        said = self.output_of(inner)
+        self.buffer, self.pieces, self.quoted, self.dynamic = kept
+        self._value(None if is_piped else said, "$(...)", inside=inside)

@@ -19,8 +19,12 @@ NO_CARD_OPTIONS = {"triage": ("--from", "--last"), "investigate": ("--show",), "
 PERSONS_OPTIONS = {"--patch-approved": "P6", "--override": "gate", "--reap": "gate", "--build-approved": "P2"}
 PERSONS_VERBS = CARD_VERBS | {"close", "install", "prune"}  # a word that only the shell knows may be a person's option
 ENDING_VERBS = _set("close finish revert lock")
-LOOKING_OPTIONS = _set("--dry-run --print-permissions --help -h")
 INNER_VALUED = _set("--as --hypothesis --env --session --timeout --stall --foreground --wait --cards --card --on --image")
+PYTEST_VALUED = {  # options of pytest that take a value -> those that matter
+    **dict.fromkeys(("-k", "--keyword"), "-k"), **dict.fromkeys(("-W", "--pythonwarnings"), "-W"),
+    **dict.fromkeys(("-n", "--numprocesses"), "-n"), "--dist": "--dist", "--tx": "--tx", **dict.fromkeys(("-m", "-p", "-c", "-o", "-r"), ""),
+}
+RUNS_NOTHING = _set("--collect-only --co --version -V --help -h --fixtures --markers")
 RUN_NAMES = _set("full-matrix baseline cpu-control post-fix post-fix-matrix verbose")
 LOCK_ENV = ("DEBUG_SPYRE_LOCK_", "DEBUG_SPYRE_DEVICES", "DEBUG_SPYRE_UNSAFE_")  # how such names begin
 AUTHOR_ENV = _set("CLAUDECODE CLAUDE_CODE_SESSION_ID")  # they say whose a decision was
@@ -51,7 +55,7 @@ CODE_WRITES = ("system", "getline", "popen", '>"', '> "', '|"', '| "', "w ", "/w
 WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
     "timeout": (_set("-k -s --kill-after --signal"), 1), "time": (_set("-f -o"), 0), "nohup": (_set(), 0),
     "nice": (_set("-n --adjustment"), 0), "ionice": (_set("-c -n -p"), 0), "stdbuf": (_set("-i -o -e"), 0),
-    "env": (_set("-u -C --unset --chdir"), 0), "command": (_set(), 0), "builtin": (_set(), 0),
+    "env": (_set("-u -C -S --unset --chdir --split-string"), 0), "command": (_set(), 0), "builtin": (_set(), 0),
     "xargs": (_set("-I -n -P -L -d -a -s -E --max-procs --max-args"), 0),
 }
 PARALLEL = _set("parallel watch entr setsid")  # they start several commands, or leave them alone
@@ -65,9 +69,12 @@ COMMANDS = SHELLS | _set("pytest py.test ptw pytest-watch git gh hub vllm torchr
 TESTERS = _set("pytest py.test ptw pytest-watch pytest_watch")
 SPYRE_MODULES = ("torch_spyre", "spyre_inference", "vllm")
 SPYRE_DEVICE = ('"spyre"', "'spyre'", '"spyre:', "'spyre:")
-LAUNCHERS = _set("torchrun accelerate deepspeed")
-VLLM_VERBS = _set("serve bench chat complete run-batch")
+CARD_PROGRAMS = {"vllm": _set("serve bench chat complete run-batch"), **dict.fromkeys(("torchrun", "accelerate", "deepspeed"), _set())}
 RUN_MODULES = _set("pdb cProfile profile trace runpy timeit coverage viztracer scalene memray kernprof bdb ipdb debugpy")
+MODULES_OF_PROGRAMS = {  # python -m NAME is that program
+    **{name: name for name in _set("pip uv tox nox invoke hatch easy_install")}, **dict.fromkeys(TESTERS, "pytest"),
+    "debug_spyre": NAME, "IPython": "ipython",
+}
 PASSING = {  # a task runner -> the files that say what a task does
     **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
@@ -88,15 +95,34 @@ UNPLAIN_CODE = ("open", "exec", "eval", "__", "compile", "attr", "modules", "wri
 WRITING_CODE = ("write", "'w", '"w', "'a'", '"a"', "unlink", "remove", "rename", "replace", "copy", "rmtree", "truncate", "move")
 KEPT_NAMES = ("site-packages", ".venv", "pyproject.toml", "uv.lock", "journal.jsonl", "evidence.json", "settings.json", "guard.py", "info/exclude", ".git/")
 
-# -- installers
+# -- what a person confirms: programs, their first word, one that must follow, those that spare it, the rule, what is said
 INSTALLS = _set("install uninstall sync add remove update upgrade lock tree-install i ci purge dist-upgrade reinstall upgrade-all up")
 INSTALLERS = _set("apt apt-get dnf yum microdnf zypper apk npm pnpm yarn bun pipx brew snap conda mamba micromamba poetry pdm pipenv rye pixi hatch")
+ENVIRONMENT, PACKAGES = "changes of the environment ({} {})", "installing packages ({} {})"
+BY_UV = "changes of the environment, pyproject.toml and uv.lock ({} {})"
+HELP, DRY = _set("-h --help"), _set("--dry-run -h --help")
+CONFIRMED: tuple[tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str], str, str], ...] = (
+    (_set("git"), _set("commit push send-pack"), _set(), DRY, "P3", "{} {}"),
+    (_set("hub"), _set("pull-request push commit merge"), _set(), HELP, "P3", "{} {}"),
+    (_set("gh glab"), _set("pr mr"), _set("create merge new close edit ready comment review"), HELP, "P3", "{} {} {}"),
+    (_set("pip"), _set("install uninstall sync"), _set(), DRY, "P4", ENVIRONMENT),
+    (_set("easy_install"), _set(), _set(), _set(), "P4", ENVIRONMENT),
+    (_set("apt apt-get"), INSTALLS - {"update"}, _set(), DRY, "P4", PACKAGES),
+    (INSTALLERS - {"apt", "apt-get"}, INSTALLS, _set(), DRY, "P4", PACKAGES),
+    (_set("conda mamba micromamba"), _set("env"), _set("update"), DRY, "P4", PACKAGES),
+    (_set("uv"), _set("add remove lock venv init self"), _set(), DRY | {"--check"}, "P4", BY_UV),
+    (_set("uv"), _set("tool python"), INSTALLS, DRY, "P4", BY_UV),
+    (_set("claude"), _set("config plugin mcp"), _set("set disable uninstall"), _set(), "P1", "changes of the client's own settings, by hand"),
+    (_set("debug-spyre"), _set("install"), _set(), DRY | {"--print-permissions"}, "P1", "{1}, which writes into the client's folder"),
+    (_set("debug-spyre"), _set("prune"), _set(), DRY, "P1", "{1}, which removes old sessions with their evidence"),
+)
 UV_VALUED = _set("--with --with-editable --with-requirements -w --python -p --project --directory -C --extra --group --only-group --no-group",
                  "--no-extra --env-file --index --index-url -i --extra-index-url --package --color --cache-dir --config-file --config-setting",
                  "--python-platform --refresh-package --reinstall-package --upgrade-package -P --link-mode --find-links -f --from")
 
 # -- git
 GIT_VALUED = _set("-C -c --git-dir --work-tree --namespace --config-env --attr-source --super-prefix --exec-path -R --repo")
+VALUED = {"uv": UV_VALUED, **dict.fromkeys(("git", "gh", "hub", "glab"), GIT_VALUED)}
 GIT_LOOKS = _set("status diff log show blame annotate ls-files ls-tree rev-parse describe shortlog grep merge-base cat-file rev-list name-rev help",
                  "version count-objects diff-tree diff-index diff-files for-each-ref show-ref whatchanged var check-ignore check-attr fsck",
                  "merge-tree range-diff cherry show-branch")
@@ -107,21 +133,17 @@ GIT_LISTS = {"branch": _set("-a -r -v -vv --list --show-current --all --contains
              "stash": _set("list show"), "worktree": _set("list"), "config": _set("--get --get-all --list -l get list"), "reflog": _set("show")}
 MOVING = _set("checkout switch rebase pull merge cherry-pick revert am bisect")
 HALF_WAY = _set("--abort --quit --continue --skip")
-ALWAYS_TAKES = _set("checkout-index filter-branch merge-recursive merge-resolve reset-index")
-ASKED_GIT = _set("update-index update-ref symbolic-ref replace commit-tree merge-file mergetool difftool submodule sparse-checkout filter-repo hook")
-# verb -> options by which it takes edits away ("": any use of it does), options by which it does not
-TAKES: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
-    "reset": (("--hard", "--merge", "--keep"), _set()),
-    "restore": (("--worktree", "-W", "-SW", "-WS"), _set()),
-    "read-tree": (("--reset", "-u", "-m"), _set()),
-    "apply": (("--reverse", "-R"), _set("--check --stat --numstat --summary --cached")),
-    "rm": (("",), _set("--cached --dry-run -n")),
-    "clean": (("",), _set("--dry-run")),
-    "stash": (("",), _set("list show create store")),
-    "bisect": (("",), _set("log view visualize terms help")),
-    **dict.fromkeys(("rebase", "pull", "merge", "cherry-pick", "revert", "am"), (("",), _set("--dry-run --show-current-patch"))),
+# verb -> options by which it takes edits away ("": any use of it does), words and options by which it does not
+TAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    **dict.fromkeys(_set("checkout-index filter-branch merge-recursive merge-resolve reset-index"), (("",), ())),
+    **dict.fromkeys(_set("rebase pull merge cherry-pick revert am"), (("",), ("--dry-run", "--show-current-patch"))),
+    "reset": (("--hard", "--merge", "--keep"), ()), "read-tree": (("--reset", "-u", "-m"), ()),
+    "apply": (("--reverse", "-R"), ("--check", "--stat", "--numstat", "--summary", "--cached")),
+    "rm": (("",), ("--cached", "--dry-run", "-n")), "clean": (("",), ("--dry-run", "-n")),
+    "stash": (("",), ("list", "show", "create", "store")),
+    "bisect": (("start", "good", "bad", "new", "old", "skip", "reset", "replay", "run", "next"), ()),
 }
-FORGE_WRITES = ("create", "merge", "new", "close", "edit", "ready", "comment", "review")
+SENDERS = _set("curl wget http xh")
 SENDS = ("-f", "-F", "--field", "--raw-field", "--input", "POST", "PUT", "PATCH", "-XP", "-XDELETE", "DELETE", "-d", "--data", "--post-data", "--json")
 
 # -- files
