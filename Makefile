@@ -8,7 +8,7 @@ SHELL   = /bin/bash
 .SHELLFLAGS = -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-.PHONY: help demo sample test test-long release-check real check bench facts fuzz stress draws client browser test-vllm clean setup types lint
+.PHONY: help demo sample test test-slow test-long release-check real check bench facts fuzz stress draws client browser test-vllm clean setup types lint
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -26,12 +26,16 @@ $(READY): pyproject.toml $(shell find tests/simulated_card/backend -name '*.py' 
 demo: $(READY) ## the whole loop on the simulated card; prints the paths of the finished logs
 	$(BIN)/debug-spyre demo
 
-# Two files at a time; every test has its own card, lock, home and folders.
-test: $(READY) ## the tests of every rule, but for those that take long
-	$(BIN)/python -m pytest tests -m "not long" -n 2 --dist loadfile $(PYTEST_FLAGS)
+# Several files at a time, since many tests wait; every test has its own card, lock, home and folders.
+SEVERAL = -n 4 --dist loadfile --no-loadscope-reorder
+test: $(READY) ## the tests of every rule
+	$(BIN)/python -m pytest tests -m "not long and not slow" $(SEVERAL) $(PYTEST_FLAGS)
+
+test-slow: $(READY) ## whole sessions: the demo, the client in every mode, each process killed, several cards
+	$(BIN)/python -m pytest tests -m "slow and not long" $(SEVERAL) $(PYTEST_FLAGS)
 
 test-long: $(READY) ## the rest: every kind of fault drawn, proofs elsewhere, long properties
-	$(BIN)/python -m pytest tests -m long -n 2 --dist loadfile $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest tests -m long $(SEVERAL) $(PYTEST_FLAGS)
 
 # PY: a Python in which the real torch_spyre is installed (tests/real_card/README.md). Without it the line says what is not proved.
 real: $(READY) ## on the real torch_spyre: make real PY=INTERPRETER [PLUGIN=spyre-inference] [TREE=torch-spyre] [EVERY=N]

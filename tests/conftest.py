@@ -65,6 +65,27 @@ def open_session():
     return opened
 
 
+FIRST = (  # files that take longest, so that none of them is the last one: a file stays with one worker
+    "tests/demo/test_demo.py",
+    "tests/investigate/test_on_the_card.py",
+    "tests/repro/test_on_the_card.py",
+    "tests/runs/test_jobs.py",
+    "tests/examine/test_shadow_on_card.py",
+    "tests/agent/test_client.py",
+    "tests/verbs/test_whole_loop.py",
+    "tests/verbs/test_sessions.py",
+    "tests/fleet/test_matrix_over_cards.py",
+    "tests/simulated/test_plugin_repo.py",
+    "tests/fleet/test_bisect_command.py",
+    "tests/examine/test_examining_verbs.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files first; the order within a file stays."""
+    items.sort(key=lambda item: next((n for n, path in enumerate(FIRST) if item.nodeid.startswith(path)), len(FIRST)))
+
+
 def pytest_terminal_summary(terminalreporter):
     """Promises that were tried on the simulated card only are counted, never silently left out."""
     skipped = terminalreporter.stats.get("skipped", [])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.client, pytest.mark.slow]
+pytestmark = [pytest.mark.client]
 ROOT = Path(__file__).parents[2]
 spec = importlib.util.spec_from_file_location("client_kit", Path(__file__).with_name("client_kit.py"))
 kit = importlib.util.module_from_spec(spec)
@@ -214,7 +214,7 @@ def test_a_personal_skill_works_in_a_checkout_that_has_none(tmp_path, binary):
     assert not (place.top / ".claude/skills/debug-spyre/SKILL.md").exists()
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [MODES[0], *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:])])
 def test_an_ordinary_investigation_has_no_prompt(mode, place):
     in_mode(place, mode)
     ours = place.ours if mode in SPELT_OUT else "debug-spyre"
@@ -307,7 +307,9 @@ INNOCENT = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["default", "acceptEdits", "dontAsk", "bypassPermissions"])
+@pytest.mark.parametrize(
+    "mode", ["default", *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:] if mode != "auto")]
+)
 def test_a_broken_rule_bites_and_an_innocent_command_does_not_prompt(mode, place):
     """Also where the person has switched prompts off: deny and ask of the hook hold there."""
     info = place.top / ".venv/lib/python3.12/site-packages/torch_spyre-0.0.1.dist-info"
@@ -414,6 +416,7 @@ def test_the_grant_survives_a_background_notification(place):
     assert verdicts == ["ran"] * 5
 
 
+@pytest.mark.slow
 def test_a_run_that_outlives_the_shell_is_taken_up_again(place):
     """run -> 79 -> wait; and where the shell's own limit strikes first, the job goes on and wait finds it."""
     slow = "import time\n\n\ndef test_slow():\n    time.sleep(6)\n"
@@ -489,6 +492,7 @@ def test_the_projects_guard_holds_without_the_skill_and_tells_after_a_compaction
     assert "debug-spyre session in progress" in json.dumps(outcome.requests[-1]["messages"])
 
 
+@pytest.mark.slow
 def test_the_printed_permissions_suffice_where_hooks_are_disabled(place):
     rules = json.loads(place.install("--print-permissions"))
     settings = place.top / ".claude/settings.json"

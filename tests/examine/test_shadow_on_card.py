@@ -211,10 +211,11 @@ def test_what_ran_when_the_process_died_is_on_disk_and_nothing_is_left_of_an_ord
 REDUCED = """
 import json, sys
 from debug_spyre_points import judged_point
-op, dtype, length, draws = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+op, dtype, draws, lengths = sys.argv[1], sys.argv[2], int(sys.argv[3]), map(int, sys.argv[4:])
 spec = lambda *shape: {"tensor": {"shape": list(shape), "dtype": dtype, "low": 0, "high": 2}}
-args = [spec(1, length), spec(length, 4)] if op == "aten.mm.default" else [spec(1, length), [-1], True]
-print(json.dumps([judged_point({"op": op, "args": args}, key=str(draw))["verdict"] for draw in range(draws)]))
+arguments = lambda n: [spec(1, n), spec(n, 4)] if op == "aten.mm.default" else [spec(1, n), [-1], True]
+judged = lambda n, draw: judged_point({"op": op, "args": arguments(n)}, key=str(draw))["verdict"]
+print(json.dumps({n: [judged(n, draw) for draw in range(draws)] for n in lengths}))
 """
 
 
@@ -223,10 +224,10 @@ print(json.dumps([judged_point({"op": op, "args": args}, key=str(draw))["verdict
 @pytest.mark.parametrize("has_fault", [True, False])
 def test_half_of_a_long_reduction_left_out_is_seen_in_every_draw(tmp_path, op, dtype, has_fault):
     """One result of thousands of terms: the half may be near the whole by chance, and rounding grows with the length."""
-    for length in (130, 768, 8192):
-        fault = f"partial_reduction:op={op.split('.')[1]}:width=128" if has_fault else ""
-        env = drawn_faults.environment(tmp_path, fault)
-        words = [sys.executable, "-W", "ignore", "-c", REDUCED, op, dtype, str(length), "12"]
-        done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True)
-        verdicts = json.loads(done.stdout.strip().splitlines()[-1])
-        assert verdicts == ["wrong" if has_fault else "right"] * 12, (length, verdicts, done.stderr)
+    lengths = (130, 768, 8192)
+    fault = f"partial_reduction:op={op.split('.')[1]}:width=128" if has_fault else ""
+    env = drawn_faults.environment(tmp_path, fault)
+    words = [sys.executable, "-W", "ignore", "-c", REDUCED, op, dtype, "12", *map(str, lengths)]
+    done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True)
+    verdicts = json.loads(done.stdout.strip().splitlines()[-1])
+    assert verdicts == {str(length): ["wrong" if has_fault else "right"] * 12 for length in lengths}, done.stderr

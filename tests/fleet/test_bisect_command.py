@@ -112,6 +112,7 @@ def test_the_commit_its_message_and_its_files_and_nobody_s_tree_is_touched(bench
     assert len(shown.splitlines()) <= 14
 
 
+@pytest.mark.slow
 def test_a_node_id_is_searched_in_the_same_way(bench, tmp_path):
     clone = Clone(tmp_path, 6, fault=3)
     bench.env["DEBUG_SPYRE_PYTHON"] = sys.executable  # it has a pytest
@@ -121,6 +122,7 @@ def test_a_node_id_is_searched_in_the_same_way(bench, tmp_path):
     assert len(runs) == done["runs"]
 
 
+@pytest.mark.slow
 def test_the_ops_that_changed_with_the_commit_are_told(bench, tmp_path):
     """Both builds are asked for their registry, each by the Python of an environment of its own."""
 

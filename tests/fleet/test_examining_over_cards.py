@@ -64,6 +64,7 @@ def cards_of(host, verb):
     return {index for _, index in told}
 
 
+@pytest.mark.slow
 def test_sweep_shares_its_points_out_and_finds_the_same_condition(host):
     call = ("sweep", "aten.mean.dim", "f16[4,256]", "[-1]", "True")
     many, _ = host(*call, "--cards", "3")

@@ -152,7 +152,9 @@ def test_the_simulated_host_tells_of_two_processes_on_one_card(host):
     assert sorted(process.wait(timeout=60) for process in both) == [0, 1] and len(host.busy()) == 1
 
 
-@pytest.mark.parametrize("victim", ["caller", "supervisor", "driver", "process"])
+@pytest.mark.parametrize(
+    "victim", ["process", *(pytest.param(v, marks=pytest.mark.slow) for v in ("caller", "supervisor", "driver"))]
+)
 def test_kill_anything_and_no_card_has_two_holders_and_nothing_stays(host, victim):
     for letter in "abcd":
         host.write(f"test_{letter}.py", plain_file(2, 1.5))

@@ -16,7 +16,6 @@ from debug_spyre.repro.io.shrinking import Shrinking
 from debug_spyre.repro.same_fault import of_answer
 from debug_spyre.repro.script import MOST_LINES, Fault, count_lines, script
 
-pytestmark = [pytest.mark.slow]
 DRAWS = int(2 * float(os.environ.get("DEBUG_SPYRE_FUZZ", "1")))
 
 
@@ -52,6 +51,7 @@ def test_the_smallest_failing_size_is_the_fault_s_own_threshold(card, session, d
     assert any(f"fails from {width + 1} " in words for words in shrinking.thresholds.values()) or width + 1 == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", range(max(1, DRAWS // 2)))
 def test_a_layout_that_is_refused_becomes_a_small_script_with_its_condition(card, session, draw):
     rng = random.Random(f"layout {draw}")
@@ -85,6 +85,7 @@ def test_a_repro_that_does_not_show_is_kept_as_a_negative_result_and_says_so(car
     assert (session[1].path / "repro_negative.py").is_file()
 
 
+@pytest.mark.slow
 def test_a_script_that_hangs_ends_with_the_card_free(card, ds, session, monkeypatch):
     card("hang:op=mean:seconds=600")
     monkeypatch.setattr("debug_spyre.examine.io.trials.BATCH_SECONDS", 8.0)
@@ -219,6 +220,7 @@ def test_it():
 """
 
 
+@pytest.mark.slow
 def test_a_fault_of_order_found_by_shadow_becomes_a_script_with_the_earlier_call(card, ds, session):
     card("plan_reuse:op=mul")
     (session[0] / "test_it.py").write_text(CALL_ORDER)
@@ -244,6 +246,7 @@ def test_other():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), pytest.param(("--test", "test_it.py::test_other"), marks=pytest.mark.long)])
 def test_a_repro_proves_the_fault_of_the_test_that_it_is_asked_for(card, ds, session, words):
     """The session's probe fails otherwise: its words and its source are not what is proved."""

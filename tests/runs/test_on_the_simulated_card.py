@@ -60,6 +60,7 @@ def test_a_hard_abort_names_the_test_and_keeps_what_was_seen(card):
     assert card.json("lock")["device"] == "free"
 
 
+@pytest.mark.slow
 def test_a_hang_is_ended_by_stall_and_names_the_test(card):
     card.write("test_it.py", CARRY_OVER)
     done = card.json("run", "test_it.py", "--stall", "15", env=faults("hang:op=exp"))

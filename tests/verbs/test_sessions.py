@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.conftest import HOSTILE
 from tests.verbs.conftest import COMMAND
 
 NODE = 'tests/test_a.py::test_b[decode(q=1,kv=256)-x::y "quote" </script>]'
@@ -122,13 +123,15 @@ def test_a_damaged_journal_is_named_with_its_line_and_not_written(ds, checkout):
 
 
 @pytest.mark.parametrize("what", ["summary", "finding", "next", "experiment"])
-def test_notes_come_from_an_argument_or_from_stdin(ds, what, hostile):
+def test_notes_come_from_an_argument_or_from_stdin(ds, what):
+    """Every hostile name is given once to every kind of note, half of them by either way."""
     opened = open_session(ds)
-    ds("note", what, hostile)
-    ds("note", what, stdin=f"from stdin {hostile}")
+    ds("note", what, HOSTILE[0])
+    ds("note", what, stdin="from stdin " + "\n".join(HOSTILE[1:]))
+    ds("note", what, " ".join(HOSTILE[1:]))
     kinds = [json.loads(line) for line in (Path(opened["folder"]) / "journal.jsonl").read_text().splitlines()]
     texts = [e["text"] for e in kinds if e["kind"] == f"{what}_noted"]
-    assert texts == [hostile.strip(), f"from stdin {hostile}".strip()]
+    assert texts == [HOSTILE[0], "from stdin " + "\n".join(HOSTILE[1:]), " ".join(HOSTILE[1:])]
     ds("note", what, "  ", status=64)
 
 
