@@ -53,6 +53,24 @@ def test_an_enforced_or_carried_out_rule_has_a_test_that_exists(rule):
         assert name in names, f"{rule}: {test} does not exist"
 
 
+def marks_of(tree, name):
+    """The pytest marks of a test function and of its module, by name; those of single parameters do not count."""
+    function = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name)
+    of_module = [n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "pytestmark"]
+    whole = [ast.unparse(node) for node in of_module] + [ast.unparse(node) for node in function.decorator_list]
+    return {mark for text in whole if "parametrize" not in text for mark in re.findall(r"pytest\.mark\.(\w+)", text)}
+
+
+@pytest.mark.parametrize("rule", [r for r in ALL if set(RULES.get(r, {}).get("kind", "T")) != {"T"}])
+def test_make_test_alone_tries_every_rule(rule):
+    """No rule rests on `make test-slow`, `make test-long` or vLLM only."""
+    for test in RULES[rule]["tests"]:
+        path, _, name = test.partition("::")
+        if not marks_of(ast.parse((ROOT / path).read_text(encoding="utf-8")), name) & {"slow", "long", "vllm"}:
+            return
+    pytest.fail(f"{rule}: all its tests are left out of `make test`: {RULES[rule]['tests']}")
+
+
 @pytest.mark.parametrize("rule", [r for r in ALL if "T" in RULES.get(r, {}).get("kind", [])])
 def test_a_told_rule_is_told_in_the_skill_s_texts(rule):
     told = RULES[rule].get("told")

@@ -115,7 +115,6 @@ def ask(probe, limits, tmp_path):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"probe"')] or done.stderr
 
 
-@pytest.mark.slow
 def test_every_probe_tells_a_card_with_its_limitation_from_one_without(tmp_path):
     with_all = ask(SWITCHED, ",".join(SWITCHED), tmp_path)
     assert len(SWITCHED) >= len(PROBES) - 4
