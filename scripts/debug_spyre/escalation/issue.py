@@ -25,6 +25,7 @@ class Finding:
     op: str | None
     facts: tuple[tuple[str, str], ...] = ()
     calls: tuple[tuple[str, str], ...] = ()  # the last right and the first wrong call, as `sweep` takes them
+    fallbacks: tuple[str, ...] = ()  # ops that ran on the CPU in the failing tests
 
 
 def finding_of(session: Session, causes: Sequence[Cause]) -> Finding | None:
@@ -60,6 +61,8 @@ def _of_cause(cause: Cause) -> Finding:
         facts.append(("Explains", explained(explains)))
     if cause.site:
         facts.append(("First seen at", cause.site))
+    if cause.fallbacks:
+        facts.append(("Falls back to the CPU in these tests", ", ".join(cause.fallbacks)))
     if cause.needs_before:
         facts.append(("Only after", "; ".join(f"`{call}`" for call in cause.needs_before[:3])))
     good = [way["text"] for way in cause.ways_round if way.get("measured") == "right"]
@@ -70,7 +73,8 @@ def _of_cause(cause: Cause) -> Finding:
         facts.append(("Wrong as well", "; ".join(bad[:5])))
     facts += [("Known limitation", str(text)) for text in ((cause.known or {}).get("limits") or ())[:2]]
     borders = condition.borders[:2] if condition else ()
-    return Finding(cause.sentence, cause.op, tuple(facts), tuple((b["right"], b["wrong"]) for b in borders))
+    calls = tuple((b["right"], b["wrong"]) for b in borders)
+    return Finding(cause.sentence, cause.op, tuple(facts), calls, cause.fallbacks or ())
 
 
 def explained(explains: Mapping[str, Any]) -> str:
@@ -229,10 +233,9 @@ def _ruled_out(session: Session) -> tuple[tuple[str, str], ...]:
 
 
 def _confirmed(session: Session, finding: Finding | None) -> tuple[tuple[str, str], ...]:
-    """Confirmed rows that say more than the finding does."""
+    """Confirmed rows; none beside a finding, which says more precisely what they say."""
     rows = [h for h in session.hypotheses if h.status is HypothesisStatus.CONFIRMED]
-    said = finding.sentence if finding else None
-    return tuple((h.text, "" if h.outcome in {said, h.text} else h.outcome or "") for h in rows if h.text != said)
+    return () if finding else tuple((h.text, "" if h.outcome == h.text else h.outcome or "") for h in rows)
 
 
 def environment_rows(session: Session) -> tuple[tuple[str, str], ...]:
@@ -244,6 +247,11 @@ def environment_rows(session: Session) -> tuple[tuple[str, str], ...]:
             rows += [(f"env {name}", str(item)) for name, item in sorted(value.items())]
         elif isinstance(value, dict):
             rows += [(f"{key} {name}", str(item)) for name, item in sorted(value.items()) if item is not None]
+        elif isinstance(value, list):
+            texts = [
+                ", ".join(str(v) for v in x.values() if v is not None) if isinstance(x, dict) else str(x) for x in value
+            ]
+            rows += [(key, "; ".join(texts))] if texts else []
         elif value is not None:
             rows.append((key, str(value)))
     return tuple(rows)

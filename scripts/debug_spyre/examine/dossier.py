@@ -14,7 +14,7 @@ from debug_spyre.examine.features import JsonCall
 from debug_spyre.examine.search import Answer
 from debug_spyre.examine.shadow_report import argument_text
 
-MOST_LINES = 10
+MOST_LINES = 11
 MOST_POINTS = 80
 
 
@@ -103,11 +103,13 @@ def _known(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cause_lines(cause: Cause) -> list[str]:
-    """At most ten lines: what it is, when, what it explains, how it is proved, what goes round it, what is open."""
+    """At most eleven lines: what it is, when, what it explains, how it is proved, what goes round it, what is open."""
     lines = [f"{cause.id} {cause.claim}: {cause.sentence}"]
     lines.append(f"  {len(cause.tests)} {'test' if len(cause.tests) == 1 else 'tests'}: {_few(cause.tests, 2)}")
     if cause.site:
         lines.append(f"  first at {cause.site}: {cause.call or cause.op}")
+    if cause.fallbacks:
+        lines.append(f"  falls back to the CPU in these tests: {_few(cause.fallbacks, 2)}")
     lines += _condition_lines(cause)
     if cause.wrong_values:
         lines.append(f"  wrong values: {cause.wrong_values}")

@@ -133,6 +133,8 @@ def _told(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
         data = json.loads(done.stdout)
     except ValueError:
         data = {}
+    if done.returncode == 0 and isinstance(data.get("rows"), list):
+        return {"text": _measured(data), "next": ""}
     reasons = data.get("reasons") or []
     if reasons:
         return {
@@ -142,8 +144,6 @@ def _told(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     text = next((s.removeprefix("debug-spyre: ") for s in said if not s.startswith("next:")), "")
     following = next((s.removeprefix("next: ") for s in reversed(said) if s.startswith("next:")), "")
-    if done.returncode == 0 and isinstance(data.get("rows"), list):
-        return {"text": _measured(data), "next": following}
     own = str(data.get("status") or data.get("gate") or data.get("stamp") or data.get("bundle") or "done")
     return {"text": (text if done.returncode else own)[:WIDTH], "next": following}
 

@@ -112,10 +112,12 @@ def _shown(folder: Folder, session: Session, report: ReportMade | None) -> tuple
 def _op_verdicts(
     session: Session, evidence: Mapping[str, Evidence], finding: Finding | None
 ) -> tuple[tuple[OpForms, ...], str]:
-    """How the ops that the session points at are registered: the finding's, the suspects of shadow, and every op that fell back."""
-    wanted = [finding.op] if finding and finding.op else []
-    wanted += [str(r.data["op"]) for r in session.reports if r.data.get("op")]
-    wanted += [f.op for e in evidence.values() for f in e.fallbacks]
+    """How the ops that the session points at are registered: the finding's, else the suspects of shadow and every op that fell back."""
+    if finding and finding.op:
+        wanted = [finding.op, *finding.fallbacks]
+    else:
+        wanted = [str(r.data["op"]) for r in session.reports if r.data.get("op")]
+        wanted += [f.op for e in evidence.values() for f in e.fallbacks]
     if not wanted:
         return (), ""
     checkout = Path(session.checkout)

@@ -151,9 +151,8 @@ def _torch_spyre(patient: Patient) -> Iterator[Check]:
             "uv sync, or uv run --no-sync ...",
         )
     else:
-        yield Check(
-            "torch-spyre", State.WARN, f"{found['version'] or 'of unknown version'}: {revision} ({where})", "uv lock"
-        )
+        told = "its commit is not recorded, so runs are compared by its content"
+        yield Check("torch-spyre", State.WARN, f"{found['version'] or 'of unknown version'}: {told} ({where})")
     package = patient.package
     if package is not None and (missing := missing_compiled_part(package)):
         yield Check("compiled part", State.FAIL, f"half made: {missing}", REBUILD.format(source=package.parent))
@@ -189,7 +188,7 @@ def _libraries(patient: Patient) -> Iterator[Check]:
     else:
         yield Check("jinja2", State.OK, f"here, in {sys.executable}")
     if not shutil.which("uv"):
-        yield Check("uv", State.WARN, "not on PATH: runs use the environment's own Python", "pip install uv")
+        yield Check("uv", State.OK, "not on PATH, not needed: runs use the environment's own Python")
     else:
         yield Check("uv", State.OK, shutil.which("uv") or "")
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
