@@ -2,6 +2,7 @@
 
 import pytest
 
+from debug_spyre.triage.carriers import looks_like
 from debug_spyre.vocabulary.evidence import Kind, Stage
 from test_rules import failure_of
 
@@ -112,3 +113,25 @@ def test_a_list_of_warnings_is_a_fallback_where_the_test_looks_for_them():
     looks = "assert not [w for w in seen if issubclass(w.category, FallbackWarning)]"
     assert failure_of(text, mocked=looks).stage is Stage.FALLBACK
     assert failure_of(text, mocked="assert not seen").stage is not Stage.FALLBACK
+
+
+@pytest.mark.parametrize("worker", ["worker 'gw0'", "Slave 'gw0'"])
+@pytest.mark.parametrize("name", ["tests/test_a.py::test_a[5]", "tests/test_a.py::test_x['q' </script> ☃]"])
+@pytest.mark.parametrize("dump", ["", f"Fatal Python error: Aborted\n\n{stack('test_a', 10)}"])
+def test_a_worker_that_died_names_its_test_where_the_text_ends_before_the_failures(read_text, worker, name, dump):
+    evidence = read_text(f"{HEAD}2 workers [2 items]\n\n{dump}{worker} crashed while running '{name}'\n")
+    (failure,) = evidence.failures
+    assert (failure.kind, failure.nodeid) == (Kind.CRASH, name)
+    assert failure.innermost_frame == ("/p/torch_spyre/ops/eager.py:10" if dump else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f"{HEAD}platform linux -- Python 3.12.1, pytest-9.0.2, pluggy-1.6.0\n", "the beginning of a run of pytest"),
+        (f"{HEAD}[gw1] node down: Not properly terminated\n[gw0] node down: x\n", "whose workers died (gw0, gw1)"),
+        ("all is well\n", "neither pytest nor unittest wrote"),
+    ],
+)
+def test_a_run_without_an_outcome_is_called_what_it_is(text, says):
+    assert says in looks_like(text.encode(), text.splitlines())

@@ -33,6 +33,8 @@ _MAGIC = (
 _GOOD = re.compile(r"\b(?:PASS(?:ED)?|OK|ok|SUCCESS)\b|[\u2713\u2714\u2705]")
 _BAD = re.compile(r"\b(?:FAIL(?:ED|URE)?|MISMATCH)\b|[\u2717\u2718\u274c]")
 _ERROR = re.compile(r"\b(?:[A-Za-z]*Error|error|fatal|FATAL|Exception)\b[^\n]{0,3}[:\]]")
+_DOWN = re.compile(r"\[(gw\d+)\] node down: ")
+_HEADER = re.compile(r"platform \S+ -- Python \d.{0,40}, pytest-\d")
 _SOURCE = re.compile(r"\s*(?:def \w+\(|class \w+[(:]|import \w|from \w[\w.]* import |#include\b|@pytest\.)")
 
 
@@ -70,6 +72,11 @@ def _text(lines: Sequence[str]) -> str:
     if (good and bad) or bad > 1:
         say = "line says" if good == 1 else "lines say"
         return f"a script's own output: {good} {say} that something passed, {bad} that something failed"
+    died = sorted({m[1] for line in lines if (m := _DOWN.search(line))})
+    if died:
+        return f"a run of pytest whose workers died ({', '.join(died[:4])}) before a test had an outcome"
+    if any(_HEADER.search(line) for line in lines):
+        return "the beginning of a run of pytest, without the outcome of a test"
     errors = [line.strip() for line in lines if _ERROR.search(line)]
     if errors:
         return f"a log without a test run; its last error: {errors[-1][:160]}"

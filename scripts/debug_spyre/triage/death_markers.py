@@ -38,6 +38,7 @@ _EXIT = re.compile(
 _TOLD = re.compile(
     r"(?:died with|received|exit signal|killed by|terminated by|dumped core|\bby) .{0,30}?\b(SIG(?:SEGV|ABRT|BUS|ILL|FPE|KILL))\b"
 )
+_WORKER = re.compile(r"(?:worker|slave|node) '?\w+'? crashed while running '(.{1,2000})'$", re.IGNORECASE)
 _OUT_OF_MEMORY = re.compile(r"OOM[ -]?[Kk]ill|Out of memory: Killed process|oom[_-]kill|Memory cgroup out of memory")
 _TOLD_NAMES = {
     "SIGSEGV": "Segmentation fault",
@@ -71,7 +72,7 @@ _WINDOWS = {  # NTSTATUS as the status of a process, and the signal that means t
     0x80000003: (6, "Windows fatal exception: breakpoint"),
 }
 _ENTRANCE = re.compile(
-    r"Fatal Python|Windows fatal|(?i:oom[ _-]?kill|out of memory)|\+ Timeout \+|Timeout \(|most recent call first|Stack of|Signal Received|Segmentation fault|Aborted|Killed|Bus error|Illegal instr"
+    r"Fatal Python|Windows fatal|crashed while running|(?i:oom[ _-]?kill|out of memory)|\+ Timeout \+|Timeout \(|most recent call first|Stack of|Signal Received|Segmentation fault|Aborted|Killed|Bus error|Illegal instr"
     r"|Floating point exc|Terminated|##\[error\]|stall-watcher|No new output|sending signal|SIGNAL EXIT|shutdown signal|TIME LIMIT|timed out after|(?i:exit[ _-]?(?:code|status)|exited|return ?code|\*\*\* \[|code[ =:]+(?:-10737|32212|0xc0))"
     r"|dumped core|core dumped|SIG[A-Z]{3,4}\b|terminate called|what\(\):|operation was canceled|BACKTRACE|malloc|corrupt|double free|libsenlib|RAS::|CRITICAL"
 )
@@ -114,6 +115,7 @@ class Ending:
     exit: int | None = None  # the first status that a runner tells
     abort_text: str | None = None
     texts: list[str] = field(default_factory=list)
+    crashed: list[tuple[int, str]] = field(default_factory=list)  # tests with which a worker died, without a dump
     _in_dump: bool = False
     _newest_first: bool = False
 
@@ -135,6 +137,12 @@ class Ending:
                 self.dumps.append(Dump("timeout", "Timeout", number, nodeid=running))
             self._in_dump = True
             return True
+        if match := _WORKER.search(text):
+            unnamed = next((d for d in reversed(self.dumps) if d.kind == "fatal" and d.nodeid is None), None)
+            if unnamed is not None:
+                unnamed.nodeid = match[1]
+            else:
+                self.crashed.append((number, match[1]))
         self._feed_end(number, text)
         return False
 

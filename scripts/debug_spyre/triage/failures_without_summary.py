@@ -64,6 +64,11 @@ def failures_at_the_end(
 ) -> list[Failure]:
     """What the end of a session without a summary shows to have failed; notes for people go into `warnings`."""
     ending, running = session.ending, session.progress.current
+    for number, name in ending.crashed:
+        if all(f.nodeid != name for f in found):
+            block = Block(title=name, number=number, nodeid=name)
+            block.plain.append("a worker crashed while running it")
+            found.append(judge(block, source=source, kind=Kind.CRASH, rules=rules))
     dump = next((d for d in reversed(ending.dumps) if d.kind == "fatal"), ending.dumps[-1] if ending.dumps else None)
     if dump is not None:
         nodeid = dump.nodeid or running or from_dump(dump.frames(), session)

@@ -168,8 +168,16 @@ ENVIRONMENT_RULES = (
         ENV,
         "an interface moved or vanished with an upgrade: versions do not fit together",
         "ImportError: cannot import name 'ComboKernel' from 'torch._inductor'",
-        r"cannot import name (?P<key>'[^']+')|No module named (?:'?\"?)(?P<module>[\w.]+)|undefined symbol|module '?[\w.]+'? has no attribute"
+        r"cannot import name (?P<key>'[^']+')|No module named (?:'?\"?)(?P<module>\w+\.[\w.]+)|undefined symbol|module '?[\w.]+'? has no attribute"
         r"|Cannot unregister. Missing lowerings for|both a fallback and a decomp for same op|version mismatch|requires torch|was compiled against|partially initialized module",
+        tags=("import",),
+    ),
+    make_rule(
+        "module-missing",
+        ENV,
+        "a module can't be imported here: it is not installed in this environment, or its folder is not on sys.path",
+        "ModuleNotFoundError: No module named 'test_torchinductor'",
+        r"No module named '?\"?(?P<key>\w+)['\"]?$",
         tags=("import",),
     ),
     make_rule(
