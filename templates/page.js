@@ -56,28 +56,43 @@
   const wanted = radios.find((radio) => radio.value === ask("status"));
   if (wanted) wanted.checked = true;
   radios.forEach((radio) => radio.addEventListener("change", () => setAddress("status", radio.value === "all" ? "" : radio.value)));
-  const log = doc.getElementById("experiments"), entries = log ? all(".exp, .older tbody tr", log) : [];
-  let box = null;
-  if (entries.length > 5) {
-    const label = make("label", "find-box"), count = make("span", "");
+  const log = doc.getElementById("experiments"), entries = log ? all(".exp, #experiments > .older tbody tr", log) : [];
+  const has = (entry, name, value) => !value || (entry.dataset[name] || "").split(" ").includes(value);
+  const choices = {};
+  let box = null, apply = () => {};
+  if (entries.length > 4) {
+    const line = make("div", "find-box"), label = make("label", ""), count = make("span", "");
+    count.setAttribute("role", "status");
     box = make("input", "");
     box.type = "search";
     box.value = ask("find");
-    const apply = () => {
-      const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+    [["rows", "row", "all rows"], ["kind", "kind", "all kinds"]].forEach(([name, asked, all]) => {
+      const known = [...new Set(entries.flatMap((entry) => (entry.dataset[name] || "").split(" ")))].filter(Boolean);
+      if (known.length < 2) return;
+      const select = make("select", ""), order = new Intl.Collator("en", {numeric: true}).compare;
+      select.setAttribute("aria-label", `Show the entries of one ${asked}`);
+      select.append(new Option(all, ""), ...known.sort(order).map((value) => new Option(value, value)));
+      if (known.includes(ask(asked))) select.value = ask(asked);
+      select.addEventListener("change", () => { apply(); setAddress(asked, select.value); });
+      choices[asked] = select;
+      line.append(select);
+    });
+    apply = () => {
+      const words = box.value.toLowerCase().split(/\s+/).filter(Boolean), row = (choices.row || {}).value, kind = (choices.kind || {}).value;
       let shown = 0;
       entries.forEach((entry) => {
         const text = words.length ? entry.textContent.toLowerCase() : "";
-        const hit = words.every((word) => text.includes(word));
+        const hit = words.every((word) => text.includes(word)) && has(entry, "rows", row) && has(entry, "kind", kind);
         entry.classList.toggle("miss", !hit);
         shown += hit;
       });
-      count.textContent = words.length ? `${shown} of ${entries.length}` : "";
+      count.textContent = words.length || row || kind ? `${shown} of ${entries.length}` : "";
     };
     box.addEventListener("input", () => { apply(); setAddress("find", box.value); });
-    label.append("find in the log", box, count);
-    entries[0].before(label);
-    if (box.value) apply();
+    label.append("find in the log ", box);
+    line.append(label, count);
+    entries[0].before(line);
+    apply();
   }
 
   // A link into a closed or filtered part opens it.
@@ -86,10 +101,10 @@
     try { target = location.hash.length > 1 && doc.getElementById(decodeURIComponent(location.hash.slice(1))); } catch { /* not an id */ }
     if (!target) return;
     for (let parent = target; parent; parent = parent.parentElement) if (parent.tagName === "DETAILS") parent.open = true;
-    if (getComputedStyle(target).display === "none") {
+    if (!target.getClientRects().length) {
       const everything = radios.find((radio) => radio.value === "all");
       if (everything) { everything.checked = true; setAddress("status", ""); }
-      target.classList.remove("miss");
+      target.closest(".miss")?.classList.remove("miss");
     }
     target.scrollIntoView();
   };
@@ -112,7 +127,7 @@
     known: all("details[id]").map((e) => e.id), open: all("details[id][open]").map((e) => e.id),
     pans: all(".pan, pre").map((e, i) => [i, e.scrollLeft]).filter(([, x]) => x),
     focus: doc.activeElement && doc.activeElement.id, typing: box === doc.activeElement && box ? [box.selectionStart, box.selectionEnd] : null,
-    ask: {status: (radios.find((r) => r.checked) || {}).value, find: box ? box.value : ""},
+    ask: {status: (radios.find((r) => r.checked) || {}).value, find: box ? box.value : "", row: (choices.row || {}).value, kind: (choices.kind || {}).value},
   });
   let paused = before.paused === true;
   const kind = (performance.getEntriesByType("navigation")[0] || {}).type;

@@ -90,9 +90,9 @@ def _said_of_bool(name: str, found: Any, *, truth: bool) -> str:
     if name.startswith("ragged"):
         multiple = name.removeprefix("ragged")
         return (
-            f"the last dimension of {who} is no multiple of {multiple}"
+            f"the last dimension of {who} is longer than 1 and no multiple of {multiple}"
             if truth
-            else f"every last dimension is a multiple of {multiple}"
+            else f"every last dimension is 1 or a multiple of {multiple}"
         )
     state = {
         "strided": "not contiguous",

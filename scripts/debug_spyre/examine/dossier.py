@@ -5,17 +5,21 @@ Keys of the JSON form are stable: added, never renamed.
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from debug_spyre.examine.features import JsonCall
+from debug_spyre.examine.condition import Seen
+from debug_spyre.examine.features import Features, JsonCall
 from debug_spyre.examine.search import Answer
 from debug_spyre.examine.shadow_report import argument_text
 
 MOST_LINES = 11
 MOST_POINTS = 80
+RAGGED_WORD = re.compile(r"ragged(?P<multiple>\d+)\(.*\)")
+LAST_WORD = re.compile(r"size\(\d+,-1\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,18 +210,36 @@ def condition_of(seen: Any) -> FoundCondition | None:
         return None
     condition = seen.found.condition
     names = [term.feature for term in condition.terms]
-    points = [
-        {"verdict": "wrong" if one.wrong else "right", "values": {n: one.features.get(n) for n in names}}
-        for _, one in seen.found.seen
-    ]
-    step = max(len(points) // MOST_POINTS, 1)
+    told = [(call, _point(names, one)) for call, one in seen.found.seen]
+    at_border = [point for call, point in told if any(call in pair for pair in seen.found.borders)]
+    points = _each_once([*at_border, *(point for _, point in told)])
+    rest = points[len(_each_once(at_border)) :]
+    kept = [*points[: len(points) - len(rest)], *rest[:: max(-(-len(rest) // MOST_POINTS), 1)]]
     return FoundCondition(
         text=condition.words().removeprefix("when "),
         terms=tuple(term.to_json() for term in condition.terms),
         borders=tuple({"right": call_text(right), "wrong": call_text(wrong)} for right, wrong in seen.found.borders),
         exact=seen.found.is_exact,
-        points=tuple(points[::step][:MOST_POINTS]),
+        points=tuple(kept[:MOST_POINTS]),
     )
+
+
+def _point(names: Sequence[str], one: Seen) -> dict[str, Any]:
+    return {"verdict": "wrong" if one.wrong else "right", "values": {n: _drawn(n, one.features) for n in names}}
+
+
+def _each_once(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without repetitions, in their order."""
+    return list({repr(point): point for point in reversed(list(points))}.values())[::-1]
+
+
+def _drawn(name: str, features: Features) -> Any:
+    """A feature's value as a strip shows it: of "a last dimension is no multiple of 64" the dimension, not yes or no."""
+    ragged = RAGGED_WORD.fullmatch(name)
+    lasts = [v for n, v in features.items() if LAST_WORD.fullmatch(n) and isinstance(v, int)]
+    if ragged is None or not lasts:
+        return features.get(name)
+    return next((size for size in lasts if size != 1 and size % int(ragged["multiple"])), max(lasts))
 
 
 def part_of_sum(seen: Sequence[tuple[int, Sequence[Sequence[int]]]]) -> str | None:

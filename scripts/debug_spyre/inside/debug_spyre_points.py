@@ -384,8 +384,8 @@ def _judged(op: Any, got: Any, want: Any, before: Any, *, pattern: bool = True) 
 
 
 def _first(error: BaseException) -> str:
-    text = str(error).splitlines()[0][:160] if str(error) else ""
-    return f"{type(error).__name__}: {text}"
+    text = str(error).splitlines()[0] if str(error) else ""
+    return f"{type(error).__name__}: {text if len(text) <= 300 else text[:299] + '…'}"
 
 
 def fills_of(op: str) -> tuple[str, ...]:

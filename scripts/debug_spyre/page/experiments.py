@@ -5,7 +5,9 @@ Every entry says which row it tests or that it is unattributed, and where its wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from debug_spyre.page.heading import result_words
 from debug_spyre.page.page_context import OLDER, Frame, Link, Word, items_on_page, scope_words
@@ -24,11 +26,12 @@ from debug_spyre.page.queue_rows import (
     took,
     who,
 )
+from debug_spyre.page.repetition import batches, earlier, grouped, part, same_as
 from debug_spyre.page.timeline import timeline_picture
 from debug_spyre.queue.session_warnings import unattributed
 from debug_spyre.session.events import ExperimentNoted
 from debug_spyre.session.state import Run
-from debug_spyre.vocabulary.local_time import Moment
+from debug_spyre.vocabulary.local_time import Moment, duration
 from debug_spyre.vocabulary.safe_text import Piece, clip, count, one_line
 
 OPEN_ENTRIES = 2  # of these the newest have their output open
@@ -68,6 +71,9 @@ class Entry:
     unattributed: bool
     by_hand: bool
     open: bool
+    kind: str = ""  # the verb, for the filter
+    same_as: Link | None = None  # an older run that showed each of these failures
+    folded: tuple[ShortEntry, ...] = ()  # the runs of one verb's machinery, told as one entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,8 @@ class ShortEntry:
     command: str
     conclusion: str
     unattributed: bool
+    kind: str = ""
+    took: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +116,19 @@ def experiments(frame: Frame) -> ExperimentsView:
     full, short = items_on_page(session)
     numbers = {note.seq: i for i, note in enumerate(session.experiments, start=1)}
     whole = tuple(
-        _run(frame, item, loose, is_open=i < OPEN_ENTRIES)
+        _folded(frame, item, loose)
+        if isinstance(item, list)
+        else _run(frame, item, loose, is_open=i < OPEN_ENTRIES, before=earlier(full, item))
         if isinstance(item, Run)
         else _noted(frame, item, numbers[item.seq], is_open=i < OPEN_ENTRIES)
-        for i, item in enumerate(full)
+        for i, item in enumerate(batches(full))
     )
     older = tuple(
         _short_run(frame, item, loose) if isinstance(item, Run) else _short_note(frame, item, numbers[item.seq])
         for item in short
     )
     total = len(session.runs) + len(session.experiments)
-    left_out = total - len(whole) - len(older)
+    left_out = total - len(full) - len(older)
     return ExperimentsView(
         entries=whole,
         older=older,
@@ -132,11 +142,52 @@ def experiments(frame: Frame) -> ExperimentsView:
     )
 
 
-def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Entry:
+def _folded(frame: Frame, runs: list[Run], loose: frozenset[str]) -> Entry:
+    """One entry for the runs of one verb's machinery, newest first; each stays on a line inside it."""
+    newest, oldest = runs[0], runs[-1]
+    parts = Counter(map(part, runs))
+    told = Counter(run_word(run, frame.reports_of).text for run in reversed(runs))
+    bad = [word for run in runs if (word := run_word(run, frame.reports_of)).css != "passed"]
+    first = _run(frame, newest, loose, is_open=False)
+    both: list[tuple[Piece, ...]] = []
+    verdicts: dict[int, Word] = {}
+    for run in runs:
+        words, found = conclusion(frame, run.id, rows_of(frame, run))
+        both += [words] if words and words not in both else []
+        verdicts |= {number: word for word, number in found}
+    return replace(
+        first,
+        id=f"fold-{first.id}",
+        title=f"{frame.say(oldest.id)} to {frame.say(newest.id)} {newest.verb}",
+        rows=tuple(dict.fromkeys(frame.row_link(n) for run in runs for n in rows_of(frame, run))),
+        started=frame.at(oldest.started_at),
+        took=f"took {duration(sum(run.seconds or 0.0 for run in runs))}",
+        status=bad[0] if bad else Word("passed", ", ".join(f"{n} {word}" for word, n in told.items())),
+        result=", ".join(count(parts[kind], kind) for kind in ("trial", "proof", "control") if parts[kind]),
+        meta=(),
+        output=None,
+        command="",
+        whole="",
+        digest=(),
+        more_digest=(),
+        tail=(),
+        tail_label="",
+        cut="",
+        answers=tuple(line for run in runs for line in _answers(frame, run)),
+        reports=tuple(frame.file_link(r.report) for run in runs for r in frame.reports_of.get(run.id, []) if r.report),
+        warnings=tuple(dict.fromkeys(w for run in runs for w in frame.lines(run.warnings[:MOST_WARNINGS]))),
+        conclusion=tuple(p for i, words in enumerate(both) for p in ((Piece("; "), *words) if i else words)),
+        verdicts=tuple((word, number) for number, word in verdicts.items()),
+        folded=tuple(replace(_short_run(frame, run, loose), conclusion=part(run)) for run in runs),
+    )
+
+
+def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool, before: Sequence[Run] = ()) -> Entry:
     numbers = rows_of(frame, run)
     words, verdicts = conclusion(frame, run.id, numbers)
     short, whole = frame.short_command(run), frame.command(run)
-    digest = tuple(output_line(frame, line, said=True) for line in frame.lines(run.digest[:10]))
+    digest = tuple(output_line(frame, line, said=True) for line in grouped(frame.lines(run.digest[:10])))
+    like = same_as(frame, run, before)
     tail, label, cut = tail_lines(frame, frame.material.tails.get(run.output))
     meta = [scope_words(run)]
     meta += [f"exit {run.exit}"] if run.exit is not None and run.pytest_args is not None else []
@@ -164,8 +215,10 @@ def _run(frame: Frame, run: Run, loose: frozenset[str], *, is_open: bool) -> Ent
         whole=clip(whole, WHOLE_WIDTH) if short else "",
         answers=_answers(frame, run),
         reports=tuple(frame.file_link(r.report) for r in frame.reports_of.get(run.id, []) if r.report),
-        digest=digest[:OPEN_DIGEST],
-        more_digest=digest[OPEN_DIGEST:],
+        digest=() if like else digest[:OPEN_DIGEST],
+        more_digest=digest if like else digest[OPEN_DIGEST:],
+        same_as=like,
+        kind=frame.line(run.verb, 20),
         tail=tail,
         tail_label=label,
         cut=cut,
@@ -196,6 +249,7 @@ def _noted(frame: Frame, note: ExperimentNoted, number: int, *, is_open: bool) -
         seq=note.seq,
         title=frame.line(note.text, 400),
         run=False,
+        kind="note",
         rows=(frame.row_link(note.hypothesis),) if note.hypothesis is not None else (),
         started=frame.at(note.at),
         took="by hand",
@@ -242,6 +296,8 @@ def _short_run(frame: Frame, run: Run, loose: frozenset[str]) -> ShortEntry:
         command=one_line(frame.short_command(run) or frame.command(run), SHORT_COMMAND),
         conclusion=one_line(said, 110),
         unattributed=run.id in loose,
+        kind=frame.line(run.verb, 20),
+        took=took(frame, run),
     )
 
 
@@ -250,6 +306,7 @@ def _short_note(frame: Frame, note: ExperimentNoted, number: int) -> ShortEntry:
         id=f"n{number}",
         seq=note.seq,
         title=frame.line(note.text, 80),
+        kind="note",
         rows=(frame.row_link(note.hypothesis),) if note.hypothesis is not None else (),
         started=frame.at(note.at),
         status=Word("hand", "noted"),

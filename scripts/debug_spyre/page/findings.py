@@ -11,7 +11,7 @@ from debug_spyre.session.events import FindingNoted, ReportMade
 from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.local_time import Moment
 from debug_spyre.vocabulary.safe_text import Piece, count, size
-from debug_spyre.vocabulary.words import RUN_NAMES
+from debug_spyre.vocabulary.words import APPROVED_CHANGE, RUN_NAMES
 
 MOST_ARTIFACTS, MOST_REPORTS, MOST_MAPS, MOST_PATCH_LINES, MOST_LINES = 200, 60, 3, 200, 10
 WHAT = {
@@ -200,19 +200,26 @@ def _output_row(frame: Frame, run: Run) -> ArtifactRow:
 
 
 def _patches(frame: Frame) -> tuple[Patch, ...]:
-    found = []
-    for revert in reversed(frame.session.reverts[-3:]):
-        tail = frame.material.tails.get(revert.patch) if revert.patch else None
-        if revert.patch is None:
-            continue
-        lines = tuple(_patch_line(line) for line in frame.lines(tail.lines[:MOST_PATCH_LINES], 240)) if tail else ()
-        total = tail.total if tail else None
-        cut = f"{total - len(lines):,} more lines in the file" if total is not None and total > len(lines) else ""
-        if tail is None:
-            cut = "the file is not there"
-        title = f"{count(len(revert.files), 'file')}, reverted {frame.at(revert.at).text}"
-        found.append(Patch(frame.file_link(revert.patch), title, lines, cut))
-    return tuple(found)
+    approval = frame.session.approval
+    approved = [a for a in frame.session.artifacts if a.note == APPROVED_CHANGE][-1:] if approval else []
+    told = [(a.path, f"approved {frame.at(a.at).text}, it stays in the tree") for a in approved]
+    told += [
+        (revert.patch, f"{count(len(revert.files), 'file')}, reverted {frame.at(revert.at).text}")
+        for revert in reversed(frame.session.reverts[-3:])
+        if revert.patch is not None
+    ]
+    return tuple(_patch(frame, path, title) for path, title in told)
+
+
+def _patch(frame: Frame, path: str, title: str) -> Patch:
+    tail = frame.material.tails.get(path)
+    shown = [line for line in (tail.lines if tail else ()) if not line.startswith(("diff --git", "index "))]
+    lines = tuple(_patch_line(line) for line in frame.lines(shown[:MOST_PATCH_LINES], 240)) if tail else ()
+    left = (tail.total - len(tail.lines) if tail and tail.total is not None else 0) + max(
+        len(shown) - MOST_PATCH_LINES, 0
+    )
+    cut = "the file is not there" if tail is None else f"{left:,} more lines in the file" if left > 0 else ""
+    return Patch(frame.file_link(path), title, lines, cut)
 
 
 def _patch_line(words: str) -> OutputLine:

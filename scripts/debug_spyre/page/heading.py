@@ -55,9 +55,10 @@ class Live:
 
 def facts(frame: Frame, checked: ValidationView) -> tuple[Fact, ...]:
     """Status, cause, members and matrix after the fix, gate; those that have nothing to say yet are left out."""
+    dossier = frame.material.dossier
     found = (
         _status(frame),
-        _cause(frame),
+        *(() if dossier and dossier.causes else (_cause(frame),)),  # its card says more
         _after(frame, POST_FIX, "Members after the fix"),
         _matrix(frame, checked),
         _gate(frame),

@@ -207,8 +207,9 @@ def _ended(frame: Frame) -> str:
     if closing is None:
         return ""
     if closing.status == Status.RESOLVED:
-        return "resolved by workaround" if closing.workaround else "resolved"
-    return "escalated" if closing.escalated else "waits for a person"
+        approved = "a person approved the patch" if frame.session.approval else ""
+        return "by a work-around" if closing.workaround else approved
+    return "handed over to the torch-spyre team" if closing.escalated else "waits for a person"
 
 
 def _notices(frame: Frame) -> tuple[Notice, ...]:
@@ -248,8 +249,10 @@ def _closing(frame: Frame) -> list[Notice]:
     closing = frame.session.closing
     if closing is None:
         return []
+    dossier = frame.material.dossier
+    told = {cause.sentence for cause in dossier.causes} if dossier else set()
     parts = (
-        ("What it was.", closing.cause),
+        ("What it was.", None if closing.cause in told else closing.cause),
         ("Wasted effort.", closing.wasted),
         ("Signal that points there.", closing.signal),
         ("Next action.", closing.next_action),
@@ -269,7 +272,7 @@ def _closing(frame: Frame) -> list[Notice]:
 
 
 def _decisions(frame: Frame) -> list[Notice]:
-    """Approval and overrides are a person's, and red."""
+    """Approval and overrides are a person's; a condition set aside is red."""
     found = []
     for override in frame.session.overrides:
         meta = f"condition {frame.line(override.code, 60)} set aside by {frame.line(override.by, 40)}, {frame.at(override.at).text}"
@@ -280,6 +283,6 @@ def _decisions(frame: Frame) -> list[Notice]:
     if approval:
         meta = f"the patch stays in the tree, approved by {frame.line(approval.by, 40)}, {frame.at(approval.at).text}"
         found.append(
-            Notice("n-red", Word("override", "patch approved"), (frame.prose(approval.reason, 800),), (Piece(meta),))
+            Notice("n-amber", Word("person", "patch approved"), (frame.prose(approval.reason, 800),), (Piece(meta),))
         )
     return found

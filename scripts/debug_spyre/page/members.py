@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from debug_spyre.page.nodeid_layout import Group, NodeId, groups, natural, node_id
 from debug_spyre.page.page_context import Frame, Link, scope_words, session_link
-from debug_spyre.page.pictures import Picture, severity_picture
+from debug_spyre.page.pictures import Picture, separator_picture, severity_picture
 from debug_spyre.runs.transitions import new_failures
 from debug_spyre.session.state import Run
 from debug_spyre.vocabulary.evidence import Failure
@@ -111,7 +111,7 @@ def cluster(frame: Frame) -> ClusterView:
         gone=tuple(_gone(frame, d.nodeid, d.reason, d.moved_to, d.at) for d in session.departed),
         folded=len((session.cluster or {}).get("folded") or ()),
         hidden=tuple(frame.say(h) for h in (session.cluster or {}).get("hidden") or ()),
-        picture=_severity(frame, failures, run),
+        picture=_separator(frame) or _severity(frame, failures, run),
     )
 
 
@@ -169,6 +169,15 @@ def _sentence(words: str) -> str:
 def _gone(frame: Frame, nodeid: str, reason: str, moved_to: str | None, at: str) -> Gone:
     link = session_link(frame, moved_to) if moved_to else None
     return Gone(node_id(frame.say(nodeid)), frame.prose(reason, 400), link, frame.at(at))
+
+
+def _separator(frame: Frame) -> Picture | None:
+    """The first parameter that tells failing from passing tests; it says more than how wrong each is."""
+    for told in (frame.session.cluster or {}).get("separators") or ():
+        if isinstance(told, dict) and isinstance(told.get("failing"), list) and isinstance(told.get("passing"), list):
+            sides = [[frame.line(v, 12) for v in told[side]] for side in ("failing", "passing")]
+            return separator_picture(frame.line(told.get("parameter") or "parameter", 40), *sides)
+    return None
 
 
 def _severity(frame: Frame, failures: dict[str, Failure], run: Run | None) -> Picture | None:

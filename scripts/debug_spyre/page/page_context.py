@@ -70,6 +70,7 @@ class Tail:
     lines: tuple[str, ...]
     total: int | None
     size: int
+    noise: int = 0  # lines of torch's own trace among the last, left out
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,7 +154,8 @@ def _levels(grid: list[list[int]], cell_w: float, cell_h: float) -> list[tuple[i
 
 WIDTH_OF_GRADES, HEIGHT = 320, 264
 LEFT_OF_GRADES, RIGHT, TOP_OF_GRADES, BOTTOM = 42, 312, 22, 226
-MOST = 400
+MOST, MOST_VALUES = 400, 16
+ALIKE = 2.0  # marks within this factor in both directions are one spot: the table says it better
 
 
 def severity_picture(
@@ -165,8 +166,10 @@ def severity_picture(
     fresh = [p for f in new if (p := _point(f)) is not None][:MOST]
     if not old and not fresh:
         return None
+    if not fresh and _is_one_spot(old):
+        return None
     low, high = _decades([d for _, d in old + fresh])
-    ratio_low = min(-3, math.floor(min(math.log10(r) for r, _ in old + fresh)))
+    ratio_low = min(-1, math.floor(min(math.log10(r) for r, _ in old + fresh)))
     place = _Scale(ratio_low, low, high)
     shapes = [*place.grid()]
     if old:
@@ -194,6 +197,35 @@ def severity_picture(
     )
 
 
+def separator_picture(name: str, failing: Sequence[str], passing: Sequence[str]) -> Picture | None:
+    """One parameter's values in order, tall red where the tests fail, low green where they pass; None without both."""
+    values = sorted({*failing, *passing}, key=_in_order)
+    if not failing or not passing or len(values) > MOST_VALUES:
+        return None
+    step = min((WIDTH_OF_GRADES - 4) / len(values), 64.0)
+    bad = [(i * step + 2, 20.0, step - 4, 28.0) for i, v in enumerate(values) if v in failing]
+    good = [(i * step + 2, 42.0, step - 4, 6.0) for i, v in enumerate(values) if v in passing]
+    shapes = [text("t3", 2, 11, name), path("fr", bars(bad)), path("fg", bars(good))]
+    shapes += [
+        text("t3 c", i * step + step / 2, 62 + 12 * (i % 2 if len(values) > 6 else 0), v) for i, v in enumerate(values)
+    ]
+    said = f"Failing at {', '.join(v for v in values if v in failing)}; passing at {', '.join(v for v in values if v in passing)}."
+    caption = (
+        Piece(f"What {name} tells apart.", "strong"),
+        Piece(" Tall red: tests with this value fail. Low green: they pass."),
+    )
+    return Picture(
+        "separator", WIDTH_OF_GRADES, 82, f"Failing and passing tests by {name}", said, tuple(shapes), caption
+    )
+
+
+def _in_order(value: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(value), ""
+    except ValueError:
+        return 1, 0.0, value
+
+
 def _point(failure: Failure) -> tuple[float, float] | None:
     """(ratio, difference); NaN and infinity stand at the top edge, zero at the bottom."""
     if not failure.mismatched or not failure.total or failure.max_abs is None:
@@ -201,9 +233,17 @@ def _point(failure: Failure) -> tuple[float, float] | None:
     return min(failure.mismatched / failure.total, 1.0), failure.max_abs
 
 
+def _is_one_spot(points: list[tuple[float, float]]) -> bool:
+    told = [d for _, d in points if math.isfinite(d) and d > 0]
+    if len(points) < 2 or len(told) != len(points):
+        return False
+    ratios = [r for r, _ in points]
+    return max(ratios) <= ALIKE * min(ratios) and max(told) <= ALIKE * min(told)
+
+
 def _decades(differences: list[float]) -> tuple[int, int]:
     logs = [math.log10(d) for d in differences if math.isfinite(d) and d > 0]
-    low = min(-2, math.floor(min(logs))) if logs else -2
+    low = min(-1, math.floor(min(logs))) if logs else -2
     high = max(1, math.ceil(max(logs))) if logs else 1
     return max(low, -8), min(high, 12)
 

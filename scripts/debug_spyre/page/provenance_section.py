@@ -11,7 +11,8 @@ from debug_spyre.vocabulary.local_time import Moment
 from debug_spyre.vocabulary.masking import mask_environment
 from debug_spyre.vocabulary.safe_text import count
 
-MOST_FACTS = 40
+MOST_FACTS, SHORT = 40, 120
+PACKAGES = frozenset({"torch", "vllm", "spyre_inference", "torch_sendnn", "transformers", "numpy", "pytest"})
 FIRST = ("torch_spyre", "torch-spyre", "torch", "vllm", "python", "git", "card")
 RELATIONS = {"carved-from": "carved out of", "carved-out": "carved out of this one", "similar": "similar"}
 
@@ -21,6 +22,7 @@ class ProvenanceView:
     """The foot of the page."""
 
     facts: tuple[tuple[str, str], ...]
+    folded: tuple[tuple[str, str], ...]  # long values, for machines rather than people
     run: Link | None
     differs: tuple[str, ...]  # keys that were not the same in all runs
     environment: tuple[tuple[str, str], ...]
@@ -39,7 +41,10 @@ def provenance(frame: Frame) -> ProvenanceView:
         facts, key=lambda key: next((i for i, f in enumerate(FIRST) if key.replace(" ", "_").startswith(f)), 99)
     )
     return ProvenanceView(
-        facts=tuple((frame.line(k, 60), frame.line(facts[k], 300)) for k in order[:MOST_FACTS]),
+        facts=tuple(
+            (frame.line(k, 60), frame.line(facts[k], 300)) for k in order[:MOST_FACTS] if not _is_long(k, facts)
+        ),
+        folded=tuple((frame.line(k, 60), frame.line(facts[k], 900)) for k in order[:MOST_FACTS] if _is_long(k, facts)),
         run=frame.run_link(newest.id) if newest else None,
         differs=_differs(frame, [r.provenance for r in runs]),
         environment=tuple((frame.line(k, 80), frame.line(v, 200)) for k, v in _environment(frame).items()),
@@ -52,9 +57,14 @@ def provenance(frame: Frame) -> ProvenanceView:
     )
 
 
+def _is_long(key: str, facts: Mapping[str, str]) -> bool:
+    return key == "environment" or len(facts[key]) > SHORT
+
+
 def _flat(data: Mapping[str, Any]) -> dict[str, str]:
     """A record's facts in words; what it does not know stays visible as unknown."""
     found: dict[str, str] = {}
+    is_known = any(data.get(key) for key in PACKAGES)  # else the environment itself was not found
     for key, value in data.items():
         name = key.replace("_", " ").replace("torch spyre", "torch-spyre")
         if key in {"torch_spyre", "torch-spyre"} and isinstance(value, Mapping):
@@ -64,6 +74,8 @@ def _flat(data: Mapping[str, Any]) -> dict[str, str]:
         elif key == "environment" and isinstance(value, Mapping):
             shown = mask_environment({str(k): str(v) for k, v in value.items()})
             found[name] = " ".join(f"{k}={v}" for k, v in shown.items())
+        elif value is None and key in PACKAGES and is_known:
+            found[name] = "not installed"
         else:
             found[name] = _words(value)
     return {k: v for k, v in found.items() if v}
@@ -71,7 +83,8 @@ def _flat(data: Mapping[str, Any]) -> dict[str, str]:
 
 def _backend(record: Mapping[str, Any]) -> str:
     revision = str(record.get("revision") or record.get("commit") or "")
-    words = [revision[:12] or "revision unknown", str(record.get("state") or record.get("build") or "")]
+    state = str(record.get("state") or record.get("build") or "")
+    words = [revision[:12] or "revision unknown", "" if state == "unknown" else state]
     pin = record.get("pin") or record.get("pinned")
     words += [f"pin {str(pin)[:12]}"] if pin else []
     words += [f"version {record['version']}"] if record.get("version") else []

@@ -35,15 +35,16 @@ def tail_lines(frame: Frame, tail: Tail | None) -> tuple[tuple[OutputLine, ...],
     if not shown:
         return (), "", "the output is empty" if tail.size == 0 else ""
     made = tuple(output_line(frame, line, said=True) for line in shown)
+    noise = f", {count(tail.noise, 'line')} of torch's trace among them" if tail.noise else ""
     total = tail.total if tail.total is not None and tail.total >= len(shown) else None
     if total == len(shown):
         return made, f"Output, {count(total, 'line')}", ""
     whole = f"{total:,} lines" if total is not None else size(tail.size)
     earlier = (
-        f"{total - len(shown):,} earlier lines left out"
+        f"{total - len(shown):,} {'' if noise else 'earlier '}lines left out"
         if total is not None
         else f"earlier lines of {size(tail.size)} left out"
-    )
+    ) + noise
     return made, f"Output, last {len(shown)} of {whole}", earlier
 
 
@@ -202,15 +203,17 @@ def rows_of(frame: Frame, run: Run) -> list[int]:
 def conclusion(frame: Frame, run_id: str, numbers: list[int]) -> tuple[tuple[Piece, ...], tuple[tuple[Word, int], ...]]:
     """The verdicts of the run's rows, in words, where this run is the evidence for them."""
     words: list[Piece] = []
+    said: list[tuple[Piece, ...]] = []
     verdicts = []
     for number in numbers:
         row = frame.rows.get(number)
         if row is None or not row.is_concluded or (row.runs and run_id not in row.runs):
             continue
         verdicts.append((status_word(row.status), number))
-        if row.outcome:
-            words += [Piece(" ")] if words else []
-            words += frame.prose(row.outcome, 600)
+        outcome = frame.prose(row.outcome, 600) if row.outcome else ()
+        if outcome and outcome not in said:
+            said.append(outcome)
+            words += [Piece("; "), *outcome] if words else outcome
     return tuple(words), tuple(verdicts)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from debug_spyre.page.heading import live
+from debug_spyre.page.heading import live, status_word
 from debug_spyre.page.page_context import Frame, Link, Material, Word
 from debug_spyre.page.queue_rows import status_word as row_word
 from debug_spyre.session.state import Session
@@ -39,7 +39,7 @@ class IndexRow:
     link: Link
     symptom: tuple[Piece, ...]
     now: tuple[Piece, ...]
-    glyphs: tuple[Word, ...]
+    glyphs: tuple[tuple[Word, str], ...]  # and the row in words
     glyphs_said: str
     members: str
     backend: str
@@ -100,12 +100,15 @@ def _row(item: Listed) -> IndexRow:
     newest = [r for r in session.runs.values() if r.provenance]
     dated = Zone(frame.zone.offset)  # a list of many days: every time with its date
     return IndexRow(
-        status=Word(session.status.value, session.status.value),
+        status=status_word(frame),
         note=_note(frame, session),
         link=Link(frame.line(session.slug, 120), href),
         symptom=_plain(frame.prose(session.symptom, 240)),
         now=_now(frame, session),
-        glyphs=tuple(row_word(h.status) for h in session.hypotheses[:24]),
+        glyphs=tuple(
+            (word := row_word(h.status), f"H{h.number} {word.text}: {frame.line(h.text, 100)}")
+            for h in session.hypotheses[:24]
+        ),
         glyphs_said=_said(session),
         members=count(len(session.members), "member"),
         backend=frame.line(_revision(newest[-1].provenance), 16) if newest else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,18 +12,21 @@ from debug_spyre.gate.before_after import BeforeAfter
 from debug_spyre.gate.close_request import CloseRequest, Retrospective
 from debug_spyre.gate.gate import OVERRIDABLE, Gate, judge, judge_blocked
 from debug_spyre.gate.io.validation_jobs import count_before, forget_texts, gate_evidence, kept_texts, present
+from debug_spyre.host.files import sha256_of
 from debug_spyre.queue.queue_rules import check_open, nothing_explains
 from debug_spyre.session import events as ev
 from debug_spyre.session.io import seals
 from debug_spyre.session.io.workspace import Folder, load_session
 from debug_spyre.session.replay import replay
 from debug_spyre.session.state import Session
-from debug_spyre.tree.changes import Changes, changes_from_json, read_patch
+from debug_spyre.tree.changes import Changes, changes_from_json, mask_patch, read_patch
+from debug_spyre.tree.io.revert import save_patch
 from debug_spyre.tree.io.test_code import patch_since, with_test_code
 from debug_spyre.verbs.session_option import add_session_argument, after_change, refuse_while_running, the_session
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError, UsageError
-from debug_spyre.vocabulary.words import GateState, Status
+from debug_spyre.vocabulary.masking import secret_values
+from debug_spyre.vocabulary.words import APPROVED_CHANGE, GateState, Status
 
 SHOWN = 4
 WIDTH = 110
@@ -79,7 +83,10 @@ def _close(args: Namespace) -> int:
         check_open(now)
         gate = _judge(now, folder, wanted, claim)
         verdict.append(gate)
-        return _events(now, gate, claim, wanted) if gate.state is GateState.OPEN else ()
+        if gate.state is not GateState.OPEN:
+            return ()
+        kept = _keep_approved(folder, now) if claim.approved else ()
+        return (*kept, *_events(now, gate, claim, wanted))
 
     folder.journal.append_with(events)
     if verdict[0].state is GateState.OPEN:
@@ -130,6 +137,20 @@ def _changes(folder: Folder, session: Session, tree: str | None) -> Changes | No
     except (OSError, DebugSpyreError) as error:
         warn(f"what the patch touches is unknown: {error}")
     return None
+
+
+def _keep_approved(folder: Folder, session: Session) -> tuple[ev.Event, ...]:
+    """The approved change as a file, without its secrets: the page shows what stays in the tree."""
+    try:
+        whole = patch_since(Path(session.checkout), session.tree, folder.path)
+        patch = save_patch(folder.path, mask_patch(whole, values=secret_values(os.environ)).text)
+    except (OSError, DebugSpyreError) as error:
+        warn(f"the approved change is not kept: {error}")
+        return ()
+    if patch is None:
+        return ()
+    note = APPROVED_CHANGE
+    return (ev.ArtifactSaved(path=patch.name, sha256=sha256_of(patch), size=patch.stat().st_size, note=note),)
 
 
 def _judge(session: Session, folder: Folder, wanted: Status, claim: CloseRequest) -> Gate:

@@ -54,6 +54,8 @@ class GateState(StrEnum):
 
 CARVED_OUT = "carved-out"  # relation of a session to the one that members left for
 
+APPROVED_CHANGE = "the change that was approved"  # the note of its file
+
 FULL_MATRIX = "full-matrix"
 BASELINE = "baseline"
 CPU_CONTROL = "cpu-control"

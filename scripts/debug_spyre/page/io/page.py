@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ from debug_spyre.session.io import seals
 from debug_spyre.session.io.workspace import Folder, load_evidence, session_folders, session_of
 from debug_spyre.session.state import Run, Session
 from debug_spyre.vocabulary.errors import DebugSpyreError
-from debug_spyre.vocabulary.words import BASELINE, RUN_NAMES
+from debug_spyre.vocabulary.words import APPROVED_CHANGE, BASELINE, RUN_NAMES
 
 if TYPE_CHECKING:
     from debug_spyre.examine.dossier import Dossier
@@ -35,6 +36,7 @@ DOSSIER = "dossier.json"
 TAIL_BYTES, COUNTED_BYTES, TAIL_LINES = 16_384, 2_000_000, 40
 MOST_TAILS, MOST_PICTURES, MOST_COMPARISON_BYTES = 48, 6, 8_000_000
 INDEX_SECONDS = 60.0
+NOISE = re.compile(r"(?:DEBUG|INFO)\s+torch\.__trace\b")  # torch's structured trace, as pytest captures it
 PATIENCE = 10.0  # seconds to wait for another renderer; a stopped one must not stop everybody
 
 
@@ -169,9 +171,11 @@ def _tails(folder: Folder, session: Session) -> dict[str, Tail]:
         tail = _tail(folder.path, path)
         if tail is not None:
             found[path] = tail
-    for revert in session.reverts[-3:]:
-        if revert.patch and (tail := _tail(folder.path, revert.patch, whole=True)) is not None:
-            found[revert.patch] = tail
+    patches = [revert.patch for revert in session.reverts[-3:] if revert.patch]
+    patches += [kept.path for kept in session.artifacts if kept.note == APPROVED_CHANGE][-1:]
+    for path in patches:
+        if (tail := _tail(folder.path, path, whole=True)) is not None:
+            found[path] = tail
     return found
 
 
@@ -199,9 +203,12 @@ def _tail(folder: Path, path: str, *, whole: bool = False) -> Tail | None:
     lines = data.decode("utf-8", "replace").split("\n")
     if lines and not lines[-1]:
         lines.pop()
-    if not whole and size > TAIL_BYTES and len(lines) > 1:
+    if whole:
+        return Tail(tuple(lines[:400]), total, size)
+    if size > TAIL_BYTES and len(lines) > 1:
         lines = lines[1:]  # its beginning is cut off, and with it what says that a value is secret
-    return Tail(tuple(lines[:400] if whole else lines[-TAIL_LINES:]), total, size)
+    told = [line for line in lines if not NOISE.match(line)]
+    return Tail(tuple(told[-TAIL_LINES:]), total, size, noise=len(lines) - len(told))
 
 
 def _pictures(folder: Folder, session: Session, runs: list[Run]) -> tuple[tuple[str, dict[str, Any]], ...]:

@@ -76,7 +76,7 @@ def revert(
         if pending is None:
             patch = mask_patch(patch_of(checkout, start, changes), values=secret_values(os.environ))
             _keep_whole(checkout, start, changes, patch.masked)
-            pending = _remember(folder, changes, _save_patch(folder, patch.text), before, patch.masked)
+            pending = _remember(folder, changes, save_patch(folder, patch.text), before, patch.masked)
         _put_back(checkout, start, changes, index=head_of(checkout) == start.head)
         after = digest_of(scan(checkout, algorithm=start.algorithm))
         _check(checkout, start, after, expected=tree.get("digest"), head_moved=head_moved, left=parts.left)
@@ -154,7 +154,8 @@ def _from_json(item: list[Any]) -> Change:
     return Change(os.fsencode(name), Entry(*before) if before else None, Entry(*after) if after else None)
 
 
-def _save_patch(folder: Path, patch: bytes) -> Path | None:
+def save_patch(folder: Path, patch: bytes) -> Path | None:
+    """Keep a patch in the session's folder under a free name; None where it is empty."""
     if not patch:
         return None
     number = 1
