@@ -33,6 +33,9 @@ def main() -> int:
     words = [str(PYTHON / "bin/python"), "-m", "debug_spyre", "demo", "--keep", str(PLACE), "--json"]
     done = subprocess.run(words, env=env, stdout=subprocess.PIPE, text=True, check=True)
     sessions = json.loads(done.stdout)["sessions"]
+    shutil.rmtree(SAMPLE / "bundle", ignore_errors=True)
+    for page in SAMPLE.glob("*.html"):
+        page.unlink()
     for session in sessions:
         shutil.copy(session["log"], SAMPLE)
     handed_over = next(s for s in sessions if s["status"] == "blocked")
@@ -47,10 +50,8 @@ def main() -> int:
 
 
 def _prepare() -> None:
-    for path in (PLACE, SOURCE, SAMPLE / "bundle"):
+    for path in (PLACE, SOURCE):
         shutil.rmtree(path, ignore_errors=True)
-    for page in SAMPLE.glob("*.html"):
-        page.unlink()
     SAMPLE.mkdir(exist_ok=True)
     packed = subprocess.run(["git", "-C", str(ROOT), "archive", "HEAD"], stdout=subprocess.PIPE, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:

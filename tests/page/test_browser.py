@@ -274,7 +274,7 @@ def test_print_opens_everything_and_leaves_out_what_is_pressed(pages, tab):
     )
     assert hidden == ["none", "none", "none"]
     assert opened.ask(
-        "[...document.querySelectorAll('details pre')].every((e) => e.getClientRects().length && e.getBoundingClientRect().height > 10)"
+        "[...document.querySelectorAll('details:not(.again) pre')].every((e) => e.getClientRects().length && e.getBoundingClientRect().height > 10)"
     )
     data = opened.call("Page.printToPDF", printBackground=True)["data"]
     assert len(data) > 50_000

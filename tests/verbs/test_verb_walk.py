@@ -21,7 +21,7 @@ from debug_spyre.session import events as ev
 from debug_spyre.session.io.workspace import all_evidence
 from debug_spyre.tree.io.snapshot import tree_digest
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Outcome, TestRecord, Work, evidence_to_json
-from debug_spyre.vocabulary.words import WORK_AFTER, WORK_BEFORE, HypothesisStatus, Status
+from debug_spyre.vocabulary.words import APPROVED_CHANGE, WORK_AFTER, WORK_BEFORE, HypothesisStatus, Status
 
 FUZZ = int(os.environ.get("DEBUG_SPYRE_FUZZ", "1"))
 STEPS = 70
@@ -263,6 +263,8 @@ class Walk:
         if expected:
             self.status = "resolved"
             self.resolved += 1
+            kept = [a for a in self.place.session.artifacts if a.note == APPROVED_CHANGE]
+            assert bool(kept) is (approve and self.tree() != self.start)
 
     def count_before_close(self):
         """`close` would count by a real run what the walk tells here."""

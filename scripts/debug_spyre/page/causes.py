@@ -24,8 +24,8 @@ MANNERS = {
     "host-logic": "in the plugin's own code",
     "stale-mark": "an outdated xfail mark",
 }
-MOST_STRIPS, MOST_SIZES = 4, 28
-CELL, ROW = 26, 64
+MOST_STRIPS, MOST_SIZES = 4, 13  # as many sizes as a phone is wide
+CELL, ROW, WIDE, FITS = 26, 64, 338, 3  # FITS: characters under one cell
 Tried = tuple[str, frozenset[str]]  # a value, the verdicts seen at it
 
 
@@ -137,7 +137,7 @@ def strips(frame: Frame, cause: Cause, number: int) -> Picture | None:
             + ". Low green: right. Both in one place: it depends on something else, too."
         ),
     )
-    width = max(420, widest * CELL)
+    width = max(WIDE, widest * CELL)
     return Picture(
         f"condition-{number}",
         width,
@@ -146,7 +146,7 @@ def strips(frame: Frame, cause: Cause, number: int) -> Picture | None:
         frame.line(said, 900),
         tuple(shapes),
         caption,
-        wide=width > 420,
+        natural=True,
     )
 
 
@@ -184,7 +184,7 @@ def _values(points: Sequence[Mapping[str, Any]], term: Mapping[str, Any]) -> lis
         return ordered
     edges = {i + step for i in range(len(ordered) - 1) if ordered[i][1] != ordered[i + 1][1] for step in (0, 1)}
     if len(edges) > MOST_SIZES:  # right and wrong take turns, as with multiples
-        return ordered[:MOST_SIZES]
+        return [item for i, item in enumerate(ordered) if i in sorted(edges)[:MOST_SIZES]]
     rest = [i for i in range(len(ordered)) if i not in edges]
     room = MOST_SIZES - len(edges)
     keep = edges | {rest[i * len(rest) // room] for i in range(min(room, len(rest)))}
@@ -204,7 +204,9 @@ def _strip(words: str, values: list[Tried], top: float) -> list[Shape]:
         if verdicts == {"refused"}:
             refused.append((x + CELL / 2, top + 10.0))
         if column % 2 == 0 or len(values) <= 12 or _is_edge(values, column):
-            shapes.append(text("t3 c", x + CELL / 2, top + (29 if column % 2 == 0 else 40), value))
+            shapes.append(
+                text("t3 c", x + CELL / 2, top + (40 if column % 2 and _is_crowded(values, column) else 29), value)
+            )
     shapes += [
         path(css, d)
         for css, d in (("fr", bars(wrong)), ("fg", bars(right)), ("sr nf", crosses(refused))) if d
@@ -218,6 +220,11 @@ def _strip(words: str, values: list[Tried], top: float) -> list[Shape]:
 def _is_edge(values: list[Tried], column: int) -> bool:
     near = values[max(0, column - 1) : column + 2]
     return any(verdicts != values[column][1] for _, verdicts in near)
+
+
+def _is_crowded(values: list[Tried], column: int) -> bool:
+    near = [len(value) for value, _ in values[max(0, column - 1) : column + 2]]
+    return max(near) > FITS
 
 
 def _list(values: list[Tried], verdict: str) -> str:

@@ -38,6 +38,7 @@ OPEN_ENTRIES = 2  # of these the newest have their output open
 COMMAND_WIDTH, WHOLE_WIDTH, SHORT_COMMAND = 2000, 8000, 110
 MOST_WARNINGS = 6
 OPEN_DIGEST, MOST_ANSWERS = 5, 6
+PLURAL = {"shows the fault": "show the fault", "does not show it": "do not show it"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def experiments(frame: Frame) -> ExperimentsView:
         rest=frame.file_link(OLDER) if left_out else None,
         runs=len(session.runs),
         last=whole[0].started if whole else None,
-        timeline=timeline_picture(frame),
+        timeline=timeline_picture(frame, lambda run: run_word(run, frame.reports_of).css),
         unattributed=len(loose),
     )
 
@@ -162,7 +163,9 @@ def _folded(frame: Frame, runs: list[Run], loose: frozenset[str]) -> Entry:
         rows=tuple(dict.fromkeys(frame.row_link(n) for run in runs for n in rows_of(frame, run))),
         started=frame.at(oldest.started_at),
         took=f"took {duration(sum(run.seconds or 0.0 for run in runs))}",
-        status=bad[0] if bad else Word("passed", ", ".join(f"{n} {word}" for word, n in told.items())),
+        status=bad[0]
+        if bad
+        else Word("passed", ", ".join(f"{n} {PLURAL.get(word, word) if n > 1 else word}" for word, n in told.items())),
         result=", ".join(count(parts[kind], kind) for kind in ("trial", "proof", "control") if parts[kind]),
         meta=(),
         output=None,

@@ -214,6 +214,8 @@ def _patches(frame: Frame) -> tuple[Patch, ...]:
 def _patch(frame: Frame, path: str, title: str) -> Patch:
     tail = frame.material.tails.get(path)
     shown = [line for line in (tail.lines if tail else ()) if not line.startswith(("diff --git", "index "))]
+    while shown and not shown[-1].strip():
+        shown.pop()
     lines = tuple(_patch_line(line) for line in frame.lines(shown[:MOST_PATCH_LINES], 240)) if tail else ()
     left = (tail.total - len(tail.lines) if tail and tail.total is not None else 0) + max(
         len(shown) - MOST_PATCH_LINES, 0

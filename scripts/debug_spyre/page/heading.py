@@ -56,14 +56,16 @@ class Live:
 def facts(frame: Frame, checked: ValidationView) -> tuple[Fact, ...]:
     """Status, cause, members and matrix after the fix, gate; those that have nothing to say yet are left out."""
     dossier = frame.material.dossier
+    is_found = dossier is not None and bool(dossier.causes)
     found = (
         _status(frame),
-        *(() if dossier and dossier.causes else (_cause(frame),)),  # its card says more
+        *(() if is_found else (_cause(frame),)),  # its card says more
         _after(frame, POST_FIX, "Members after the fix"),
         _matrix(frame, checked),
         _gate(frame),
     )
-    return tuple(fact for fact in found if fact.word.css != "to-come")
+    shown = tuple(fact for fact in found if fact.word.css != "to-come")
+    return () if len(shown) == 1 and is_found else shown  # the bar has the status
 
 
 def status_word(frame: Frame) -> Word:

@@ -39,6 +39,7 @@ class Picture:
     shapes: tuple[Shape, ...]
     caption: tuple[Piece, ...] = ()
     wide: bool = False
+    natural: bool = False  # drawn in its own size, not as wide as its place
 
 
 def num(value: float) -> str:

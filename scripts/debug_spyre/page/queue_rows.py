@@ -11,7 +11,15 @@ from debug_spyre.page.timeline import GLYPHS
 from debug_spyre.session.state import Hypothesis, Run
 from debug_spyre.vocabulary.local_time import Moment, between, duration
 from debug_spyre.vocabulary.safe_text import Piece, clip, count, size
-from debug_spyre.vocabulary.words import BASELINE, FULL_MATRIX, POST_FIX, POST_FIX_MATRIX, HypothesisStatus, RunStatus
+from debug_spyre.vocabulary.words import (
+    BASELINE,
+    CPU_CONTROL,
+    FULL_MATRIX,
+    POST_FIX,
+    POST_FIX_MATRIX,
+    HypothesisStatus,
+    RunStatus,
+)
 
 TAIL_LINES, LINE_WIDTH = 14, 240
 
@@ -189,6 +197,10 @@ def run_word(run: Run, reported: Container[str | None] = ()) -> Word:
         return Word("passed", answered)
     if run.verb == "repro" and run.name is None and run.pytest_args is None and run.exit in _REPRO:
         return Word("passed", "right on the CPU" if _is_control(run) and run.exit else _REPRO[run.exit])
+    if run.name == CPU_CONTROL and run.exit == 0:
+        return Word("passed", "passes on the CPU")
+    if run.verb == "investigate" and run.exit == 0:
+        return Word("passed", "done")
     if run.pytest_args is None and run.status in {RunStatus.PASSED, RunStatus.FAILED} and run.exit is not None:
         return Word("passed" if run.exit == 0 else "failed", f"exit {run.exit}")
     return Word(_CSS.get(run.status, "error"), run.status.value)

@@ -1,4 +1,4 @@
-"""What the log tells once: the runs of one verb's machinery, failures in the same words, failures of an earlier run."""
+"""Repetition, told once: the runs of one verb's machinery, failures in the same words, failures of an earlier run."""
 
 from __future__ import annotations
 

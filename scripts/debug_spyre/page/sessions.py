@@ -146,6 +146,9 @@ def _now(frame: Frame, session: Session) -> tuple[Piece, ...]:
     if running:
         failing = f", {running.failed} failing" if running.failed else ""
         return (Piece("Now:", "strong"), Piece(f" {running.name}, {running.says}{failing}"))
+    proved = [h for h in session.hypotheses if h.status is HypothesisStatus.CONFIRMED and h.outcome]
+    if proved and not session.in_progress:
+        return (Piece("Found:", "strong"), Piece(f" {frame.line(proved[-1].outcome or '', 240)}"))
     row = session.in_progress
     if row:
         return (Piece("Now:", "strong"), Piece(f" H{row.number} {frame.line(row.text, 160)}"))

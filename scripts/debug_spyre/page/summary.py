@@ -78,13 +78,30 @@ def summary(frame: Frame) -> SummaryView:
     return SummaryView(
         written=frame.at(last.at) if last else None,
         by=frame.line(last.by, 40) if last else "",
-        paragraphs=frame.paragraphs(last.text) if last else (),
-        stale=is_summary_stale(session),
+        paragraphs=frame.paragraphs(last.text) if last else _learnt(frame),
+        stale=is_summary_stale(session) and not (last is None and _learnt(frame)),
         since=_since(frame, last.at if last else ""),
         earlier=max(len(session.summaries) - 1, 0),
         baseline=_baseline(frame),
         baseline_command=frame.say(f"debug-spyre run --as baseline {shlex.quote(probe)}"),
     )
+
+
+def _learnt(frame: Frame) -> tuple[tuple[Piece, ...], ...]:
+    """Where nobody wrote a summary and an investigation found causes: these, and what the rows came to."""
+    dossier = frame.material.dossier
+    if not dossier or not dossier.causes:
+        return ()
+    found = [
+        (
+            Piece("Cause" if cause.claim == "cause" else "Located", "", f"#cause-{n}"),
+            Piece(": "),
+            *frame.prose(cause.sentence, 600),
+        )
+        for n, cause in enumerate(dossier.causes, 1)
+    ]
+    rows = _since(frame, "")
+    return (*found, (Piece("Rows: "), *rows)) if rows else tuple(found)
 
 
 def _since(frame: Frame, written: str) -> tuple[Piece, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from debug_spyre.page.page_context import Frame
@@ -35,8 +35,8 @@ class _Bar:
     end: float
 
 
-def timeline_picture(frame: Frame) -> Picture | None:
-    """None where there is no run yet."""
+def timeline_picture(frame: Frame, css_of: Callable[[Run], str]) -> Picture | None:
+    """None where there is no run yet. `css_of`: what a run means, as its entry says."""
     session = frame.session
     runs = sorted(session.runs.values(), key=lambda r: r.started_seq)
     shown = [bar for run in runs[-MOST_BARS:] if (bar := _bar(frame, run)) is not None]
@@ -52,12 +52,12 @@ def timeline_picture(frame: Frame) -> Picture | None:
     for bar in shown:
         y = place.get(bar.run.hypothesis if bar.run.hypothesis in known else None)  # a row left out has no lane
         if y is not None:
-            shapes.append(_drawn(frame, bar, scale, y))
+            shapes.append(_drawn(frame, bar, scale, y, css_of(bar.run)))
     by_id = {bar.run.id: bar for bar in shown}
     for lane in lanes:
         if lane is not None:
             borrowed = (by_id[run] for run in lane.runs if run in by_id and by_id[run].run.hypothesis != lane.number)
-            shapes += [_drawn(frame, bar, scale, place[lane.number], hollow=True) for bar in borrowed]
+            shapes += [_drawn(frame, bar, scale, place[lane.number], "") for bar in borrowed]
     shapes += _edits(frame, [b.run for b in shown], scale, TOP + LANE * len(lanes))
     caption = [
         Piece("Timeline.", "strong"),
@@ -188,17 +188,17 @@ def _lane(frame: Frame, row: Hypothesis | None, y: float) -> list[Shape]:
     return shapes
 
 
-def _drawn(frame: Frame, bar: _Bar, scale: _Scale, y: float, *, hollow: bool = False) -> Shape:
-    """A run's bar; hollow where another row's run is the evidence."""
+def _drawn(frame: Frame, bar: _Bar, scale: _Scale, y: float, meaning: str) -> Shape:
+    """A run's bar; hollow (no meaning of its own) where another row's run is the evidence."""
     run = bar.run
     left = scale.x(bar.start)
     width = max(scale.x(bar.end) - left, 3.0)
     took = duration(run.seconds if run.seconds is not None else bar.end - bar.start)
     words = f"{run.id} {run.name or run.verb}: {run.status.value}, {took}"
     link = frame.run_link(run.id)
-    css = _FILL.get(run.status.value, "fx")
+    css = _FILL.get(meaning, "fx") if meaning else "hollow"
     shape = bars([(left, y + 4, width, 12) if css == "fr" else (left, y + 7, width, 9)])
-    return path("hollow" if hollow else css, shape, href=link.href, title=frame.line(words))
+    return path(css, shape, href=link.href, title=frame.line(words))
 
 
 def _edits(frame: Frame, runs: Sequence[Run], scale: _Scale, bottom: float) -> list[Shape]:

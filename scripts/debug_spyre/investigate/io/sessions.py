@@ -27,6 +27,7 @@ from debug_spyre.session.state import Member
 from debug_spyre.triage.io import opening
 from debug_spyre.triage.io.triages import read_triage
 from debug_spyre.vocabulary.errors import RefusedError
+from debug_spyre.vocabulary.safe_text import one_line
 from debug_spyre.vocabulary.words import BASELINE, Status
 
 ORIGIN = "investigate"
@@ -85,7 +86,7 @@ def _open(work: Work, key: str, draft: Draft, words: tuple[str, ...]) -> str:
     op = draft.packet.removeprefix("aten.") if draft.packet else ""
     plan = opening.Opening(
         slug=slugify(f"{op} {draft.verdict or draft.kind}") or "failing-tests",
-        symptom=str(first.get("why") or f"{len(draft.tests)} tests: {draft.kind}")[:200],
+        symptom=one_line(str(first.get("why") or f"{len(draft.tests)} tests: {draft.kind}"), 240),
         members=tuple(Member(nodeid) for nodeid in draft.tests),
         probe=probe,
         cluster={k: v for k, v in first.items() if k != "nodeids"} or None,
