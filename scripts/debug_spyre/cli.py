@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import json
+import re
 import shlex
 import sys
 import tempfile
@@ -15,9 +17,10 @@ from debug_spyre import __version__
 from debug_spyre.host.clock import actor
 from debug_spyre.host.streams import kept_streams, status_of
 from debug_spyre.verbs import table
-from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError
+from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError, UsageError
 
 INTERRUPTED = 130
+NOTHING_RAN = frozenset({4, 5})  # as pytest says it
 _WITH_ACTIONS = frozenset({"hypothesis", "cluster"})
 _TESTS_FAIL = frozenset({"investigate", "triage", "shadow"})
 _OWN_STATUS = frozenset({"run", "exec", "wait"})
@@ -30,6 +33,32 @@ _STATUS_WORDS: dict[int, str] = {
 _PERSONS = {"override": "--override", "patch_approved": "--patch-approved", "reap": "--reap"}
 
 
+# Words that people bring from other tools -> ours.
+SAID_ELSEWHERE = {
+    "start": "open", "new": "add", "create": "add", "log": "status", "logs": "status", "page": "status", "show": "status",
+    "list": "status", "ls": "status", "report": "status", "test": "run", "pytest": "run", "check": "doctor", "setup": "install",
+    "discard": "close blocked --next 'opened by mistake: there is nothing to debug'", "abandon": "close blocked --next TEXT", "undo": "revert", "restore": "revert", "rollback": "revert", "verify": "validate", "fix": "finish", "submit": "escalate",
+    "issue": "escalate", "diff": "compare", "minimize": "repro", "reduce": "repro", "debug": "investigate", "clean": "prune",
+    "delete": "drop", "remove": "drop", "rm": "drop", "confirm": "conclude", "verdict": "conclude", "done": "resolved",
+    "fixed": "resolved", "solved": "resolved", "stuck": "blocked", "wontfix": "blocked", "ruled_out": "ruled-out", "rejected": "ruled-out",
+}  # fmt: skip
+_CHOICE = re.compile(r"invalid choice: '(?P<typed>[^']*)' \(choose from (?P<choices>.*)\)")
+_UNKNOWN = re.compile(r"unrecognized arguments: (?P<typed>--[\w-]+)")
+
+
+def _guess(message: str, options: Sequence[str]) -> str:
+    """What a word that argparse does not know was meant to be; empty where nothing is near."""
+    if found := _CHOICE.search(message):
+        choices = [word.strip(" '") for word in found["choices"].split(",")]
+        said = SAID_ELSEWHERE.get(found["typed"].lower(), "")
+        if said in choices:
+            return said
+        return next(iter(difflib.get_close_matches(found["typed"], choices, n=1)), "")
+    if found := _UNKNOWN.search(message):
+        return next(iter(difflib.get_close_matches(found["typed"], options, n=1, cutoff=0.7)), "")
+    return ""
+
+
 class _Parser(ArgumentParser):
     """Options are typed whole, also those of an action: an abbreviation would pass whoever looks for the option."""
 
@@ -37,8 +66,13 @@ class _Parser(ArgumentParser):
         super().__init__(*args, **{**more, "allow_abbrev": False})
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}\n  next: {self.prog} --help", file=sys.stderr)
-        raise SystemExit(int(Exit.USAGE))
+        options = [name for name in self._option_string_actions if name.startswith("--")]
+        guess = _guess(message, options)
+        where = self.prog.removeprefix("debug-spyre ")
+        raise UsageError(
+            f"{where}: {message}" + (f"; did you mean {guess}?" if guess else ""),
+            next=f"{self.prog} {guess} --help" if guess and not guess.startswith("-") else f"{self.prog} --help",
+        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -77,10 +111,8 @@ def _dispatch(words: list[str]) -> int:
         return int(Exit.YES)
     name, rest = words[0], words[1:]
     if name not in table.BY_NAME:
-        near = difflib.get_close_matches(name, table.BY_NAME, n=1)
-        hint = f"debug-spyre {near[0]}" if near else "debug-spyre --help"
-        print(f"debug-spyre: there is no verb {name!r}\n  next: {hint}", file=sys.stderr)
-        return int(Exit.USAGE)
+        guess = SAID_ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, table.BY_NAME, n=1)), "--help")
+        raise UsageError(f"there is no verb {name!r}", next=f"debug-spyre {guess}")
     verb = table.load(name)
     parser = _Parser(
         prog=f"debug-spyre {name}",
@@ -133,14 +165,26 @@ def _say_status(status: int, words: Sequence[str]) -> None:
     if status == Exit.NO and words[0] in _TESTS_FAIL:
         print("status 1: tests fail", file=sys.stderr)
         return
+    if status in NOTHING_RAN and words[0] in _TESTS_FAIL:
+        print(f"status {status}: no test ran", file=sys.stderr)
+        return
     own = words[0] in _OWN_STATUS and status not in _STATUS_WORDS.keys() - {1, 2}
     said = "the command failed" if own else _STATUS_WORDS.get(status, "see --help")
     print(f"status {status}: {said}", file=sys.stderr)
 
 
-def _say(error: DebugSpyreError, words: Sequence[str]) -> None:
-    from debug_spyre.vocabulary.safe_text import clean
+def _wants_json(words: Sequence[str]) -> bool:
+    """--json before any `--`: behind it stand another command's words."""
+    own = list(words)[: list(words).index("--")] if "--" in words else words
+    return "--json" in own
 
+
+def _say(error: DebugSpyreError, words: Sequence[str]) -> None:
+    from debug_spyre.vocabulary.safe_text import clean, spelt_out
+
+    if _wants_json(words):
+        told = {"what": error.what, "details": list(error.details), "next": error.next, "status": int(error.status)}
+        print(spelt_out(json.dumps({"schema": 1, "error": told}, ensure_ascii=False)))
     print(clean(f"debug-spyre: {error.what}"), file=sys.stderr)
     for line in error.details:
         print(clean(line), file=sys.stderr)

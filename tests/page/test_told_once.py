@@ -125,10 +125,11 @@ def test_a_dossier_keeps_the_ragged_dimension_and_the_calls_at_the_border():
     ]
     found = SimpleNamespace(
         condition=SimpleNamespace(terms=(Term("ragged64(any)", "==", True),), words=lambda: "when x"),
-        seen=seen, borders=[], is_exact=True,
+        seen=seen, borders=[tuple({"op": "o", "args": [], "n": n} for n in (384, 385))], is_exact=True,
     )  # fmt: skip
     condition = examined.condition_of(SimpleNamespace(found=found))
     sizes = [point["values"]["ragged64(any)"] for point in condition.points]
+    assert sizes[:2] == [384, 385]
     assert len(sizes) <= examined.MOST_POINTS and len(set(sizes)) == len(sizes) and all(type(n) is int for n in sizes)
     assert all((n % 64 != 0) == (point["verdict"] == "wrong") for n, point in zip(sizes, condition.points, strict=True))
 

@@ -392,7 +392,7 @@ def test_the_list_of_rows_shows_them_whole_and_status_a_command_that_can_be_past
     assert "\nnext: debug-spyre hypothesis start 1\n" in out
     ran(place)  # a run that tests no row is said, and hides nothing
     out = place.run("status")[1]
-    assert "belong to no hypothesis" in out and "\nnext: debug-spyre hypothesis start 1\n" in out
+    assert "belongs to no hypothesis" in out and "\nnext: debug-spyre hypothesis start 1\n" in out
 
 
 def test_rows_that_came_later_are_not_the_only_ones(place):

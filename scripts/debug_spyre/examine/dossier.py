@@ -230,7 +230,7 @@ def _point(names: Sequence[str], one: Seen) -> dict[str, Any]:
 
 def _each_once(points: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Without repetitions, in their order."""
-    return list({repr(point): point for point in reversed(list(points))}.values())[::-1]
+    return list({repr(point): point for point in points}.values())
 
 
 def _drawn(name: str, features: Features) -> Any:

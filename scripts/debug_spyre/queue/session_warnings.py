@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from debug_spyre.queue.queue_rules import FEW_ROWS, nothing_explains
 from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.evidence import Evidence, Failure
+from debug_spyre.vocabulary.safe_text import count
 from debug_spyre.vocabulary.words import BASELINE, CARVED_OUT, RUN_NAMES, HypothesisStatus, Status
 
 
@@ -145,7 +146,9 @@ def _unattributed(session: Session) -> SessionWarning | None:
     runs = unattributed(session)
     if not runs or any(h.status is HypothesisStatus.CONFIRMED for h in session.hypotheses):  # else a fix is being tried
         return None
-    text = f"{len(runs)} run(s) belong to no hypothesis: {', '.join(runs[:5])}"
+    text = (
+        f"{count(len(runs), 'run')} {'belongs' if len(runs) == 1 else 'belong'} to no hypothesis: {', '.join(runs[:5])}"
+    )
     return SessionWarning("unattributed", text, "debug-spyre hypothesis start, before the next run")
 
 
@@ -153,5 +156,5 @@ def _few_rows(session: Session) -> SessionWarning | None:
     rows = len(session.hypotheses)
     if rows >= FEW_ROWS or not session.last_run(BASELINE):
         return None
-    text = f"the queue has {rows} row(s): every plausible hypothesis belongs on it before the first is tested"
+    text = f"the queue has {count(rows, 'row')}: every plausible hypothesis belongs on it before the first is tested"
     return SessionWarning("few-rows", text, "debug-spyre hypothesis seed")

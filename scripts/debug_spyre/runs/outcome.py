@@ -154,6 +154,8 @@ def _refusal(tail: str) -> str:
     """Why pytest would not begin, in its own words."""
     told = list(dict.fromkeys((m[1] or m[2]).strip() for m in _REFUSED.finditer(tail)))
     more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    if told and told[0].startswith("not found: ") and "::" in told[0]:  # pytest leaves the brackets out
+        more += "; it may be the parameters in brackets that are not there: pytest --collect-only -q lists what is"
     return f": {told[0]}{more}" if told else ""
 
 

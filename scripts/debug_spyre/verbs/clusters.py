@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from debug_spyre.page.io import page
 from debug_spyre.queue.queue_rules import check_open
 from debug_spyre.queue.session_warnings import half_moved, in_both
+from debug_spyre.runs.io.pytest_command import check_node_ids
 from debug_spyre.session.events import Event, MemberAdded, MemberRemoved, ProbeChosen
 from debug_spyre.session.io import workspace
 from debug_spyre.session.io.workspace import Folder, all_evidence
@@ -95,6 +97,9 @@ def _last_outcomes(session: Session, evidence: dict[str, Evidence]) -> dict[str,
 
 
 def _add(args: Namespace, folder: Folder) -> tuple[list[str], dict[str, Any]]:
+    session = folder.journal.now()
+    check_open(session)
+    check_node_ids(Path(session.checkout), args.nodeids, verb="run")
     members = [member_of(args, n) for n in dict.fromkeys(args.nodeids)]
     reason = args.reason
     _change(

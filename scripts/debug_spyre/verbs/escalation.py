@@ -90,7 +90,9 @@ def _free_name(folder: Folder) -> str:
 def _refusal(missing: tuple[Lack, ...]) -> RefusedError:
     details = [f"  {lack.code}: {lack.text}\n    next: {lack.next}" for lack in missing]
     return RefusedError(
-        f"an escalation needs {len(missing)} more thing(s)", details=tuple(details), next=missing[0].next
+        f"an escalation needs {len(missing)} more {'thing' if len(missing) == 1 else 'things'}",
+        details=tuple(details),
+        next=missing[0].next,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -103,10 +104,22 @@ def _add_exec(parser: ArgumentParser) -> None:
     parser.add_argument("--cards", metavar="A,B", help="use only these cards (default: all that the environment shows)")
 
 
+def _check_name(name: str | None) -> None:
+    """A run whose name is nearly one that the rules ask for would be missed by them.
+
+    Raises:
+        UsageError: so it is.
+    """
+    near = difflib.get_close_matches(name or "", RUN_NAMES, n=1, cutoff=0.85)
+    if near and name not in RUN_NAMES:
+        raise UsageError(f"--as {name}: did you mean {near[0]}?", next=f"debug-spyre run --as {near[0]}")
+
+
 def _run(args: Namespace) -> int:
     place = run_place(args.session)
     words = _pytest_words(args, place)
     name = args.name or ("verbose" if args.verbose_backend else None)
+    _check_name(name)
     interpreter = choose(place.checkout)
     argv, env = pytest_command(
         place.checkout,

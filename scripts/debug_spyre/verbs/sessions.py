@@ -18,6 +18,7 @@ from debug_spyre.verbs.session_option import add_session_argument, member_of, th
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import BadInputError, UsageError
 from debug_spyre.vocabulary.evidence import Cluster
+from debug_spyre.vocabulary.safe_text import count
 
 
 def _open_arguments(parser: ArgumentParser) -> None:
@@ -48,11 +49,13 @@ def _open(args: Namespace) -> int:
     html = page.render(folder)
     alike = find_similar(plan.cluster, workspace.past_sessions(logs), except_stem=folder.stem)
     if live:
-        warn(f"{len(live)} other session(s) of this checkout are open: {', '.join(f.stem for f in live[:3])}")
+        warn(
+            f"{count(len(live), 'other session')} of this checkout {'is' if len(live) == 1 else 'are'} open: {', '.join(f.stem for f in live[:3])}"
+        )
     lines = [
         f"log: {html}",
         *_over_ssh(html),
-        f"session {folder.stem}: {len(plan.members)} member(s), probe {plan.probe}",
+        f"session {folder.stem}: {count(len(plan.members), 'member')}, probe {plan.probe}",
     ]
     lines += [_say_similar(s) for s in alike[:3]]
     named = f"--session {folder.stem} " if live else ""
@@ -127,7 +130,7 @@ def _plan_from_members(args: Namespace) -> opening.Opening:
     members = tuple(member_of(args, n) for n in dict.fromkeys(args.members))
     return opening.Opening(
         slug=workspace.check_slug(args.slug),
-        symptom=args.symptom or f"{len(members)} test(s): {members[0].says()}",
+        symptom=args.symptom or f"{count(len(members), 'test')}: {members[0].says()}",
         members=members,
         probe=args.probe or min((m.nodeid for m in members), key=len),
         matrix=tuple(args.matrix) if args.matrix else None,

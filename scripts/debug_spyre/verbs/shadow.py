@@ -31,7 +31,7 @@ from debug_spyre.runs.io.records import RunRecord, load_record
 from debug_spyre.session.io.workspace import all_evidence, load_session
 from debug_spyre.verbs.session_option import add_cards_argument, log_line
 from debug_spyre.verbs.verb import Verb, answer, warn
-from debug_spyre.vocabulary.errors import Exit, UsageError
+from debug_spyre.vocabulary.errors import BadInputError, Exit, UsageError
 from debug_spyre.vocabulary.words import RunStatus
 
 EXAMPLE = "debug-spyre sweep aten.mean.dim 'f16[4,256]' '[-1]' True"
@@ -85,6 +85,9 @@ def _run_sweep(args: Namespace) -> int:
         return int(Exit.RUNNING)
     finally:
         record = engine.close() or record_of(engine)
+    if seen.not_made and args.call and not args.suspect:  # nobody has seen it wrong: nothing is known of it
+        name = str(call["op"]).removesuffix(".default")
+        raise BadInputError(f"{name} can't be called so: {seen.not_made}", next=f"debug-spyre op {name}")
     return _say_sweep(work, call, seen, record, as_json=args.json)
 
 

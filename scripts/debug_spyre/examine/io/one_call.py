@@ -42,6 +42,7 @@ class CallCause:
     relations: tuple[str, ...] = ()  # how the one earlier call has to differ, in words
     ways: list[dict[str, str]] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
+    not_made: str = ""  # why the call could not be made here: then nothing was measured
 
     @property
     def is_bad(self) -> bool:
@@ -70,6 +71,7 @@ def examine(
         bad = cause.bad = answer.answer
         cause.manner = "refused" if bad is Answer.REFUSED else "wrong-values"
     elif answer.answer in {Answer.ILLEGAL, Answer.UNCOMPARED}:
+        cause.not_made = answer.said or "it could not be compared"
         cause.open.append(f"the recorded call could not be made again: {answer.said}")
         cause.said = None
         return cause

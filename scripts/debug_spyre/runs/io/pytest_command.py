@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import difflib
+import itertools
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from debug_spyre.host.fingerprint import package_folder
@@ -17,6 +20,7 @@ from debug_spyre.vocabulary.words import BASELINE
 RECORDER = "debug_spyre_recorder"
 STRICT, STRICT_CLASS = "debug_spyre_strict", "DEBUG_SPYRE_STRICT"
 _OWN_FILTER = re.compile(r"error::torch_spyre\.[\w.]*FallbackWarning")
+MOST_FILES = 2000  # test files looked at for one that is near
 INSIDE = Path(__file__).resolve().parents[2] / "inside"
 VERBOSE = {"TORCH_SENDNN_LOG": "INFO", "DT_DEEPRT_VERBOSE": "1", "DTLOG_LEVEL": "info"}
 ERAS = ("ops/fallbacks.py", "fallbacks.py")  # newest first
@@ -41,6 +45,7 @@ def pytest_command(
         UsageError: the rules refuse an argument; EnvironmentTroubleError: the filter's class can't be found.
     """
     pytest_words.check(args, known=known, verb=verb)
+    check_node_ids(checkout, args, known=known, verb=verb)
     overrides = dict(env or {})
     check_environment(overrides)
     chosen = interpreter or choose(checkout)
@@ -55,6 +60,70 @@ def pytest_command(
     if verbose_backend:
         overrides = {**VERBOSE, **overrides}
     return tuple(words), overrides
+
+
+def check_node_ids(checkout: Path, args: Sequence[str], *, known: Iterable[str] = (), verb: str = "run") -> None:
+    """A file or a function that is not there is said before pytest is started, with what is near.
+
+    Only what can be known from the files: a class, a parameter, and tests that a plugin collects are pytest's to judge,
+    and so are `known` ids: a member that has gone is a result.
+
+    Raises:
+        UsageError: a selected file or function does not exist.
+    """
+    words, seen = pytest_words.split(args), set(known)
+    if any(word.option in {"--pyargs", "--rootdir", "-c"} for word in words):
+        return
+    for text in (text for word in words if word.option is None for text in word.written if text not in seen):
+        path, _, inner = text.partition("::")
+        file = checkout / path
+        if not path.endswith(".py"):
+            continue
+        if not file.is_file():
+            beside = sorted(str(p.relative_to(checkout)) for p in _test_files(checkout))
+            raise _not_there(f"there is no file {path}", difflib.get_close_matches(path, beside, n=3, cutoff=0.5), verb)
+        function = inner.partition("[")[0]
+        if function and "::" not in function:
+            names = _defined(file)
+            if names is not None and function not in names:
+                tests = sorted(name for name in names if name.lower().startswith("test"))
+                near = difflib.get_close_matches(function, tests, n=3, cutoff=0.4)
+                raise _not_there(f"{path} defines no {function}", [f"{path}::{name}" for name in near], verb)
+
+
+def _not_there(what: str, near: Sequence[str], verb: str) -> UsageError:
+    return UsageError(
+        what + (f"; near: {', '.join(near)}" if near else ""),
+        next=f"debug-spyre {verb} {shlex.quote(near[0] if near else 'tests')}",
+    )
+
+
+def _test_files(checkout: Path) -> Iterator[Path]:
+    found = (p for pattern in ("test_*.py", "*_test.py") for p in checkout.glob(f"tests/**/{pattern}"))
+    return itertools.islice(found, MOST_FILES)
+
+
+def _defined(file: Path) -> set[str] | None:
+    """The names at a module's top, also within if and try; None where they can't be known: a star import, no Python."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, ValueError, SyntaxError):
+        return None
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(a.asname or a.name).partition(".")[0] for a in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in {"globals", "setattr", "exec"}
+        ):
+            return None
+    return None if "*" in names else names
 
 
 def without_own_filter(args: Sequence[str]) -> tuple[tuple[str, ...], bool]:
