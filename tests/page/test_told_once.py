@@ -120,7 +120,10 @@ def test_a_strip_of_multiples_shows_the_sizes_and_a_line_at_every_change():
 
 def test_a_dossier_keeps_the_ragged_dimension_and_the_calls_at_the_border():
     seen = [
-        ({"n": n}, Seen({"ragged64(any)": n % 64 != 0, "size(0,-1)": 64, "size(1,-1)": n}, n % 64 != 0))
+        (
+            {"op": "o", "args": [], "n": n},
+            Seen({"ragged64(any)": n % 64 != 0, "size(0,-1)": 64, "size(1,-1)": n}, n % 64 != 0),
+        )
         for n in range(64, 400)
     ]
     found = SimpleNamespace(
