@@ -1,10 +1,14 @@
 """A simulated host: device files that one process at a time may hold, and cards with a character (one lies, one hangs, one breaks)."""
 
+import contextlib
 import json
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
-from tests.runs.conftest import place
+from tests.runs.conftest import place, until
 
 __all__ = ["place"]
 
@@ -79,3 +83,93 @@ def plain_file(tests, seconds=0.0, fails=()):
             lines += ["    assert False, 'the code is wrong'"]
         lines += [""]
     return "\n".join(lines)
+
+
+class Dask:
+    """A real scheduler and real workers on loopback, each worker with a host of its own: four cards, locks, a scratch folder."""
+
+    def __init__(self, place, folder):
+        self.place, self.folder = place, folder
+        self.bin = [sys.executable, "-m", "dask"]
+        self.processes, self.workers = [], {}
+        self.file = folder / "scheduler.json"
+
+    def start(self, words, env, log):
+        with open(self.folder / log, "wb") as stream:
+            process = subprocess.Popen(
+                [*self.bin, *words], env=env, stdout=stream, stderr=stream, start_new_session=True, cwd=self.folder
+            )
+        self.processes.append(process)
+        return process
+
+    def scheduler(self):
+        words = [
+            "scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--scheduler-file",
+            str(self.file),
+        ]
+        self.start(words, os.environ.copy(), "scheduler.txt")
+        until(self.file.exists, 60, "the scheduler")
+        self.address = json.loads(self.file.read_text())["address"]
+        return self
+
+    def worker(self, name, cards=4, offered=None, env=None, before=()):
+        devices = []
+        for number in range(cards):
+            device = self.folder / f"{name} vfio {number}"
+            device.touch()
+            devices.append(str(device))
+        mine = self.place.env | {
+            "DEBUG_SPYRE_DEVICES": os.pathsep.join(devices), "DEBUG_SPYRE_LOCK_DIR": str(self.folder / f"locks {name}"),
+            "HOST_TRACE": str(self.place.trace), "HOST_NAME": name,
+        } | (env or {})  # fmt: skip
+        words = ["worker", self.address, "--name", name, "--no-dashboard", "--no-nanny", "--nthreads", "1"]
+        words += ["--resources", f"spyre={cards if offered is None else offered}"] if offered != 0 else []
+        words += ["--local-directory", str(self.folder / f"scratch {name}"), "--host", "127.0.0.1"]
+        plain, self.bin = self.bin, [*before, *self.bin]
+        self.workers[name] = self.start(words, {k: v for k, v in mine.items() if v is not None}, f"{name}.txt")
+        self.bin = plain
+        return self
+
+    def ready(self, count):
+        code = f"from distributed import Client; c = Client({self.address!r}, timeout=30); c.wait_for_workers({count}, timeout=60)"
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=100)
+        return self
+
+    def end(self):
+        for process in reversed(self.processes):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def dask(place, tmp_path):
+    """Nothing of it runs yet."""
+    place.trace = tmp_path / "trace"
+    place.write(
+        "conftest.py", CONFTEST.replace("os.getpid(), cards()", "os.getpid(), os.environ['HOST_NAME'], cards()")
+    )
+    place.traced = lambda: (
+        [json.loads(line) for line in place.trace.read_text().splitlines()] if place.trace.exists() else []
+    )
+    place.env["DEBUG_SPYRE_CLUSTER_PYTHON"] = sys.executable
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    made = Dask(place, folder)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def three(dask):
+    """Three workers of two cards."""
+    dask.scheduler()
+    for name in ("ann", "bob", "cy"):
+        dask.worker(name, cards=2)
+    return dask.ready(3)

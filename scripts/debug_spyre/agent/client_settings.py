@@ -158,6 +158,7 @@ PERMISSIONS: dict[str, tuple[str, ...]] = {
         "Bash(*debug-spyre * --override*)",
         "Bash(*debug-spyre * --reap*)",
         "Bash(*debug-spyre * --build-approved*)",
+        "Bash(*debug-spyre * --ship-approved*)",
         "Bash(pytest:*)",
         "Bash(python -m pytest:*)",
         "Bash(uv run pytest:*)",

@@ -6,6 +6,7 @@ cards before all others: a lane that asks for work while such a file waits for c
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 
@@ -48,12 +49,25 @@ class Board:
     number: int = 0
     held_back: frozenset[str] = frozenset()  # cards under suspicion: they get nothing but what names them
     out: dict[str, str] = field(default_factory=dict)  # card -> why it was taken out
+    hosts: Mapping[str, str] = field(default_factory=dict)  # card -> its host, where there are several
 
     @property
     def free(self) -> tuple[str, ...]:
         """Cards in service without a lane, in order."""
         busy = {card for lane in self.lanes for card in lane.cards}
         return tuple(card for card in self.cards if card not in busy)
+
+    @property
+    def most(self) -> int:
+        """The most cards that one host has in service: tests that need several get them on one host."""
+        return max(map(len, self.by_host(self.cards).values()), default=0)
+
+    def by_host(self, cards: Iterable[str]) -> dict[str, list[str]]:
+        """These cards by their host."""
+        found: dict[str, list[str]] = {}
+        for card in cards:
+            found.setdefault(self.hosts.get(card, ""), []).append(card)
+        return found
 
     def lane(self, number: int) -> Lane:
         """The lane of that number."""
@@ -66,7 +80,7 @@ class Board:
 
 def add(board: Board, *units: Unit) -> Board:
     """More files to run; one that needs more cards than there are gets all of them."""
-    most = max(len(board.cards), 1)
+    most = max(board.most, 1)
     fitted = [replace(unit, cards=min(unit.cards, most)) for unit in units]
     return replace(board, waiting=tuple(sorted([*board.waiting, *fitted], key=lambda u: (-u.cards, -u.seconds))))
 
@@ -74,12 +88,12 @@ def add(board: Board, *units: Unit) -> Board:
 def open_lane(board: Board) -> tuple[Board, Lane | None]:
     """The next process to start now, if there is one."""
     for unit in board.waiting:
-        usable = tuple(card for card in board.free if _usable(board, unit, card))
-        if len(usable) < unit.cards:
+        usable = board.by_host(card for card in board.free if _usable(board, unit, card))
+        cards = next((tuple(found[: unit.cards]) for found in usable.values() if len(found) >= unit.cards), None)
+        if cards is None:
             if unit.cards > 1:
                 return board, None  # its cards are being gathered: nobody else gets them
             continue
-        cards = usable[: unit.cards]
         lane = Lane(board.number + 1, cards, reserved=unit)
         waiting = _without(board.waiting, unit)
         return replace(board, waiting=waiting, lanes=(*board.lanes, lane), number=lane.number), lane
@@ -136,8 +150,14 @@ def clear(board: Board, *cards: str) -> Board:
 
 def take_out(board: Board, card: str, why: str) -> Board:
     """The card gets nothing any more; what was bound to it may run anywhere, what needs more cards than are left gets all."""
+    board = lose(board, card)
+    return replace(board, out={**board.out, card: why})
+
+
+def lose(board: Board, card: str) -> Board:
+    """The card is gone, and nothing is said against it."""
     cards = tuple(other for other in board.cards if other != card)
-    most = max(len(cards), 1)
+    most = max(replace(board, cards=cards).most, 1)
     waiting = tuple(
         replace(
             unit,
@@ -148,17 +168,23 @@ def take_out(board: Board, card: str, why: str) -> Board:
         for unit in board.waiting
     )
     held = board.held_back - {card}
-    return replace(board, cards=cards, waiting=waiting, held_back=held, out={**board.out, card: why})
+    return replace(board, cards=cards, waiting=waiting, held_back=held)
 
 
 def _next_for(board: Board, lane: Lane) -> Unit | None:
     """The first waiting file that fits the lane, unless the lane's cards are wanted for a file that needs more of them."""
-    coming = len(board.free) + sum(len(other.cards) for other in board.lanes if other.ending)
+    ending = [card for other in board.lanes if other.ending for card in other.cards]
+    coming = {host: len(found) for host, found in board.by_host([*board.free, *ending]).items()}
+    there = board.by_host(board.cards)
+    mine = board.hosts.get(lane.cards[0], "")
     for unit in board.waiting:
         if unit.cards > len(lane.cards):
-            if coming < unit.cards and any(_usable(board, unit, card) for card in lane.cards):
+            able = [host for host, found in there.items() if len(found) >= unit.cards]
+            host = max(able, key=lambda name: coming.get(name, 0), default=mine)
+            enough = coming.get(host, 0) >= unit.cards
+            if host == mine and not enough and any(_usable(board, unit, card) for card in lane.cards):
                 return None
-            coming -= unit.cards
+            coming[host] = coming.get(host, 0) - unit.cards
             continue
         if unit.cards == len(lane.cards) and not unit.alone and unit.fits(lane.cards):
             if unit.only is None and board.held_back & set(lane.cards):

@@ -1,6 +1,6 @@
 """pytest plugin: this process runs the test files that a driver outside hands it, one after the other, in one session.
 
-Inert unless DEBUG_SPYRE_FILES gives two descriptors, "in:out". Lines of JSON: we say which files there are and what each
+Inert unless DEBUG_SPYRE_FILES gives two descriptors, "in:out", or the folder of two named pipes, `down` and `up`. Lines of JSON: we say which files there are and what each
 needs, ask for a file, and run it as pytest would. Before the last test of a file we ask for the next one, since pytest
 tears down fixtures by the test that follows.
 """
@@ -22,10 +22,22 @@ def pytest_configure(config: Any) -> None:
     """Take part where a driver is; the tests never see its descriptors."""
     where = os.environ.pop(VARIABLE, None)
     if where and not hasattr(config, "workerinput"):
-        reading, writing = (int(word) for word in where.split(":"))
+        reading, writing = descriptors(where)
         for descriptor in (reading, writing):
             os.set_inheritable(descriptor, False)
         config.pluginmanager.register(Files(reading, writing), "debug_spyre_files_of_a_driver")
+
+
+def descriptors(where: str) -> tuple[int, int]:
+    """To read from and to write to. A driver that is gone is no reason to wait: reading then ends at once."""
+    first, colon, second = where.partition(":")
+    if colon and first.isdecimal() and second.isdecimal():
+        return int(first), int(second)
+    reading = os.open(os.path.join(where, "down"), os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reading, True)
+    writing = os.open(os.path.join(where, "up"), os.O_WRONLY | os.O_NONBLOCK)
+    os.set_blocking(writing, True)
+    return reading, writing
 
 
 class Files:

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from debug_spyre.examine.dossier import Dossier, cause_lines, dossier_from, dossier_to
-from debug_spyre.fleet.io.turns import chosen_cards
+from debug_spyre.fleet.io.lane import chosen_cards
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.investigate.io.matrix import DOSSIER

@@ -24,7 +24,7 @@ from debug_spyre.examine.shadow_report import (
     conclusion,
     ladder_lines,
 )
-from debug_spyre.fleet.io.turns import at_once, chosen_cards
+from debug_spyre.fleet.io.lane import at_once, chosen_cards
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.host.spyre_variables import known_switches

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from debug_spyre.escalation.readiness import failing_run, own_failure
 from debug_spyre.examine.io.trials import BudgetSpentError, Trials
 from debug_spyre.examine.typed_call import read_call
-from debug_spyre.fleet.io.turns import chosen_cards
+from debug_spyre.fleet.io.lane import chosen_cards
 from debug_spyre.repro.io.proof import Proof, Prover
 from debug_spyre.repro.io.repro_session import ReproSession
 from debug_spyre.repro.io.suspects import Suspect, count_checked, find_fallback, find_suspect

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from debug_spyre.card import holders, lock
-from debug_spyre.fleet.io.lane import over_cards
 from debug_spyre.host.interpreter import choose
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.queue.io.rows import begin_row, end_row
@@ -22,8 +21,13 @@ from debug_spyre.runs.io.records import RunRecord, load_record
 from debug_spyre.runs.io.run_environment import BACKEND
 from debug_spyre.runs.io.series import with_experiment
 from debug_spyre.runs.run_words import says
-from debug_spyre.verbs.session_option import add_cards_argument, add_session_argument
-from debug_spyre.verbs.verb import Verb, answer
+from debug_spyre.verbs.session_option import (
+    add_cards_argument,
+    add_hosts_arguments,
+    add_session_argument,
+    spread_over,
+)
+from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import Exit, UsageError
 from debug_spyre.vocabulary.words import RUN_NAMES, VERDICTS, RunStatus
 
@@ -85,6 +89,7 @@ def _add_wait(parser: ArgumentParser) -> None:
 def _add_run(parser: ArgumentParser) -> None:
     _add_common(parser)
     add_cards_argument(parser)
+    add_hosts_arguments(parser)
     parser.add_argument("--members", action="store_true", help="run the session's members, and nothing else")
     parser.add_argument("--fallback-as-error", action="store_true", help="make the first CPU fallback fail the test")
     parser.add_argument(
@@ -136,7 +141,7 @@ def _run(args: Namespace) -> int:
     spec = with_experiment(
         spec, repeat=args.repeat, isolate=args.isolate, alone=args.alone, fresh_cache=args.fresh_cache
     )
-    spec = over_cards(spec, args.cards, series=series)
+    spec = spread_over(spec, args, series=series)
     return _follow_new(spec, args, place, chosen=interpreter.why)
 
 
@@ -217,9 +222,16 @@ def _foretold(args: Namespace, spec: JobSpec) -> dict[bool, tuple[str, str]]:
 
 
 def _wait(args: Namespace) -> int:
+    from debug_spyre.fleet.io.shipping import to_go_on
+
     run, place = find_run(args.run, session=args.session)
     _record_lost(run.owner)
-    return _say(follow(run, foreground=foreground_seconds(args.foreground)), place, as_json=args.json)
+    record = follow(run, foreground=foreground_seconds(args.foreground))
+    left = to_go_on(run, record)
+    if left is not None:
+        warn(f"{run.id} lost its driver: what it has left runs now")
+        record = run_job(left, foreground=foreground_seconds(args.foreground))
+    return _say(record, place, as_json=args.json)
 
 
 def _stop(args: Namespace) -> int:
@@ -252,6 +264,12 @@ def _say(
     data = record.to_json()
     first = chosen if record.id == "r1" else None  # which Python it is, once a session
     text = says(data, stem=place.folder.stem, chosen=first, state=record.state, concluded=concluded)
+    if record.status in {RunStatus.KILLED, RunStatus.LOST, RunStatus.ERROR}:
+        from debug_spyre.fleet.io.shipping import has_left
+
+        if has_left(record):
+            data["next"] = f"debug-spyre wait {record.id}"
+            text += f"\nnext: {data['next']} (goes on with what its driver left)"
     answer(text, data, as_json=as_json)
     return record.exit_status()
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from debug_spyre.page.io.redraw import draw_later
 from debug_spyre.runs.io.finding_runs import RunPlace
-from debug_spyre.runs.io.run_folder import RUNS, RunFolder
+from debug_spyre.runs.io.run_folder import RUNS, JobSpec, RunFolder
 from debug_spyre.session.io.workspace import Folder, find_checkout, find_session, logs_folder, open_sessions
 from debug_spyre.session.state import Member, Session
 from debug_spyre.verbs.verb import answer
-from debug_spyre.vocabulary.errors import RefusedError
+from debug_spyre.vocabulary.errors import RefusedError, UsageError
 
 _PROPOSED = re.compile(r"\s*(?:next|run it): debug-spyre (?!investigate|triage|open|doctor)")
 DRAWN_AT_ONCE = 100_000  # bytes of the journal: about 80 experiments, which take the page 0.05 s
@@ -81,6 +81,35 @@ def add_cards_argument(parser: ArgumentParser) -> None:
         metavar="all|N|LIST",
         help="spread over all cards, over N cards, or over those listed (0,3,5): one process a card; held cards are left out",
     )
+
+
+def add_hosts_arguments(parser: ArgumentParser) -> None:
+    """`--hosts` of a verb that runs test files."""
+    parser.add_argument(
+        "--hosts",
+        metavar="ADDRESS",
+        help="spread over the cards of the workers of that Dask scheduler, started with --resources spyre=N; the tree is sent as it is",
+    )
+    parser.add_argument(
+        "--ship-approved",
+        action="store_true",
+        help="a person knows that the tree is sent to those hosts, and lets it go",
+    )
+
+
+def spread_over(spec: JobSpec, args: Namespace, *, series: bool = False) -> JobSpec:
+    """The job over the cards or hosts that the call means; unchanged where it means none."""
+    if args.hosts is None:
+        from debug_spyre.fleet.io.lane import over_cards
+
+        return over_cards(spec, args.cards, series=series)
+    if series:
+        raise UsageError(
+            "--repeat, --isolate and --alone stay on one host", next="debug-spyre run --isolate --cards all ..."
+        )
+    from debug_spyre.fleet.io.shipping import Wanted, over_hosts
+
+    return over_hosts(spec, Wanted(args.hosts, args.ship_approved, args.cards))
 
 
 def answer_in(folder: Folder, lines: Iterable[str], data: dict[str, Any], *, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from debug_spyre.examine.search import Answer
 from debug_spyre.examine.shadow_report import shadow_lines
 from debug_spyre.examine.typed_call import read_call
 from debug_spyre.examine.variation import key_of
-from debug_spyre.fleet.io.turns import chosen_cards
+from debug_spyre.fleet.io.lane import chosen_cards
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.repro.io.suspects import with_death

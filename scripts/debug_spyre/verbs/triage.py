@@ -13,7 +13,7 @@ from debug_spyre.runs.io.matrix_run import earlier_clusters
 from debug_spyre.session.io.workspace import find_checkout, slugify
 from debug_spyre.triage.io.logs_reader import all_rules, grouped, triage_logs
 from debug_spyre.triage.triage_words import markdown, say, trend, triage_to_json
-from debug_spyre.verbs.session_option import add_cards_argument
+from debug_spyre.verbs.session_option import add_cards_argument, add_hosts_arguments, spread_over
 from debug_spyre.verbs.verb import Verb, answer, warn
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError, Exit, UsageError
 from debug_spyre.vocabulary.evidence import Evidence, Triage
@@ -32,6 +32,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--against", metavar="RUN|FILE", help="say which clusters are new, gone or changed since then")
     parser.add_argument("--foreground", type=float, metavar="S", help="follow the run for S seconds, then answer 79")
     add_cards_argument(parser)
+    add_hosts_arguments(parser)
     parser.add_argument("--timeout", type=float, metavar="S", help="end the run after S seconds (default: never)")
     parser.add_argument("--stall", type=float, metavar="S", help="end it after S seconds of silence")
     parser.add_argument(
@@ -102,10 +103,9 @@ def _run(args: Namespace, rules: Sequence[Any]) -> int:
 
 
 def _new_matrix(args: Namespace, limits: Any) -> Any:
-    from debug_spyre.fleet.io.lane import over_cards
     from debug_spyre.runs.io.matrix_run import run_matrix
 
-    return run_matrix(args.pytest_args, limits, lambda spec: over_cards(spec, args.cards))
+    return run_matrix(args.pytest_args, limits, lambda spec: spread_over(spec, args))
 
 
 def _status(status: int, triage: Triage) -> int:

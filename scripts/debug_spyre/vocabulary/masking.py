@@ -11,8 +11,14 @@ from collections.abc import Iterable, Mapping
 from debug_spyre.vocabulary.safe_text import without_escapes
 
 MASK = "[masked]"
+MOST_SEARCHED = 4 << 20  # bytes of a file
 SHORTEST_VALUE = 6  # shorter values of secret variables are masked beside their name only: they'd blot out common words
 
+_SECRET_FILE = re.compile(
+    r"\.env(?:\..*)?|\.netrc|_netrc|\.pypirc|\.npmrc|\.git-credentials|\.htpasswd|id_(?:rsa|dsa|ecdsa|ed25519)|credentials(?:\.\w+)?"
+    r"|secrets?\.(?:json|ya?ml|toml|ini|env|txt)|.*\.(?:pem|key|p12|pfx|jks|keystore|kdbx)|kubeconfig",
+    re.IGNORECASE,
+)
 _SECRET_NAME = re.compile(r"(?:.*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL).*|HF_.*)", re.IGNORECASE)
 # where a token may begin: not inside a word, but after an escape or a line end that was printed as text
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\[\dm)|(?<=\[\d\dm)|(?<=\[\d;\d\dm)|(?<=\\[nrt]))"
@@ -280,3 +286,11 @@ def _is_telling(name: str) -> bool:
     if _OTHER_SECRET.search(upper) or upper.startswith("HF_"):
         return True
     return re.search(r"KEYS?(?:[_-]?(?:ID|B64|BASE64|PEM|FILE|\d+))*$", upper) is not None
+
+
+def is_secret_file(name: str, data: bytes) -> bool:
+    """By its last name, or by a private key or a token of a known shape in it."""
+    if _SECRET_FILE.fullmatch(name):
+        return True
+    text = data[:MOST_SEARCHED].decode("utf-8", "replace")
+    return bool(_PRIVATE_KEY.search(text) or _SHAPES.search(text))

@@ -14,7 +14,7 @@ from typing import Any
 from debug_spyre.card.holders import Card
 from debug_spyre.examine.features import JsonCall
 from debug_spyre.examine.search import Answer, Verdict
-from debug_spyre.fleet.io.turns import on_card
+from debug_spyre.fleet.io.lane import on_card
 from debug_spyre.host.files import PRIVATE, make_folder
 from debug_spyre.host.interpreter import choose
 from debug_spyre.runs.io.jobs import JobSpec, RunRecord, follow, submit

@@ -11,7 +11,7 @@ from typing import Any
 
 from debug_spyre.card.holders import Card
 from debug_spyre.examine.io.engine import Engine
-from debug_spyre.fleet.io.turns import at_once
+from debug_spyre.fleet.io.lane import at_once
 from debug_spyre.runs.io.records import RunRecord
 
 

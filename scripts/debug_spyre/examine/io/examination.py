@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.card.holders import Card
-from debug_spyre.fleet.io.turns import on_card
+from debug_spyre.fleet.io.lane import on_card
 from debug_spyre.host.interpreter import choose
 from debug_spyre.runs.io.finding_runs import RunPlace, run_place
 from debug_spyre.runs.io.jobs import JobSpec, foreground_seconds, run_job

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from debug_spyre.card.holders import Card
-from debug_spyre.fleet.io.turns import at_once, on_card
+from debug_spyre.fleet.io.lane import at_once, on_card
 from debug_spyre.host.files import make_folder, write_atomically
 from debug_spyre.host.fingerprint import backend_fingerprint
 from debug_spyre.host.interpreter import choose

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from queue import Queue
+from typing import Any, TypeVar
 
 from debug_spyre.card import holders
 from debug_spyre.card.holders import Card, card_environment, choose_cards
@@ -108,14 +110,15 @@ PLUGIN = "debug_spyre_files"
 LANES = "lanes"
 
 
-class LaneProcess:
-    """A lane as a process."""
+class LaneReader:
+    """What a lane has said so far, read from its results file and sorted by test file."""
 
-    def __init__(self, folder: Path, cards: Sequence[Card], argv: Sequence[str], *, budget: int) -> None:
+    def __init__(self, folder: Path, cards: Sequence[Card]) -> None:
         make_folder(folder)
         self.folder, self.cards = folder, tuple(cards)
         self.results, self.output = folder / "results.jsonl", folder / "output.txt"
         self.lines: dict[str, list[str]] = {}  # by test file
+        self.lost: str | None = None  # why its cards are gone, where they are: its files run elsewhere
         self.head: list[str] = []  # session_start and collection
         self.current: str | None = None  # the test that runs
         self.was_ended = False  # by us
@@ -125,36 +128,6 @@ class LaneProcess:
         self.told_quiet = False
         self._read = 0
         self._rest = b""
-        self.message = b""
-        self._start(argv, budget)
-
-    def _start(self, argv: Sequence[str], budget: int) -> None:
-        down, up = os.pipe(), os.pipe()
-        descriptors, marks = lock_of([card.device for card in self.cards])
-        env = {**os.environ, **card_environment(self.cards, os.environ), **marks}
-        env |= {RESULTS: str(self.results), BUDGET: str(budget), FILES: f"{down[0]}:{up[1]}"}
-        with self.output.open("ab") as stream:
-            self.process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=env, start_new_session=True,
-                pass_fds=(*descriptors, down[0], up[1]),
-            )  # fmt: skip
-        os.close(down[0])
-        os.close(up[1])
-        os.set_blocking(up[0], False)
-        self.incoming, self.outgoing = up[0], down[1]
-
-    def answer(self, file: str | None) -> None:
-        """Tell it the next file; a process that is gone hears nothing."""
-        with suppress(OSError):
-            os.write(self.outgoing, json.dumps({"file": file}).encode() + b"\n")
-
-    def messages(self) -> list[dict[str, Any]]:
-        """What it said since the last look."""
-        with suppress(OSError):
-            while data := os.read(self.incoming, 65536):
-                self.message += data
-        *lines, self.message = self.message.split(b"\n")
-        return [json.loads(line) for line in lines if line]
 
     def look(self) -> list[str]:
         """New lines of its results file, sorted in by test file."""
@@ -195,6 +168,30 @@ class LaneProcess:
             if event.get("phase") == "teardown":
                 self.current = None
 
+    @property
+    def is_over(self) -> bool:
+        """Nothing more will come."""
+        return True
+
+    @property
+    def returncode(self) -> int:
+        """The exit status of its process, negative for a signal; 0 where none is known."""
+        return 0
+
+    def answer(self, file: str | None) -> None:
+        """Tell it the next file; a process that is gone hears nothing."""
+
+    def messages(self) -> list[dict[str, Any]]:
+        """What it said since the last look."""
+        return []
+
+    def end(self) -> None:
+        """End it and whatever it left, and wait until its cards are free."""
+
+    def close(self) -> str | None:
+        """After its end; returns who still has a card, if anybody."""
+        return None
+
     def failed(self, files: Sequence[str]) -> bool:
         """Some test of these files failed."""
         return any('"outcome": "failed"' in line for file in files for line in self.lines.get(file, ()))
@@ -204,7 +201,7 @@ class LaneProcess:
         if self.current is None:
             return None
         tail = read_ends(self.output, tail=8192)[1].decode("utf-8", "replace")
-        code = self.process.returncode
+        code = self.returncode
         how = (
             "no output and no result"
             if hung
@@ -214,6 +211,53 @@ class LaneProcess:
         )
         event = {"e": "died", "nodeid": self.current, "hung": hung, "exit": code, "text": f"{tail}\nE   {how}"}
         return json.dumps(event)
+
+
+class LaneProcess(LaneReader):
+    """A lane as a process of this host."""
+
+    def __init__(self, folder: Path, cards: Sequence[Card], argv: Sequence[str], *, budget: int) -> None:
+        super().__init__(folder, cards)
+        self.message = b""
+        self._start(argv, budget)
+
+    @property
+    def is_over(self) -> bool:
+        """The process has ended."""
+        return self.process.poll() is not None
+
+    @property
+    def returncode(self) -> int:
+        """Its exit status, negative for a signal; 0 while it lives."""
+        return self.process.returncode or 0
+
+    def _start(self, argv: Sequence[str], budget: int) -> None:
+        down, up = os.pipe(), os.pipe()
+        descriptors, marks = lock_of([card.device for card in self.cards])
+        env = {**os.environ, **card_environment(self.cards, os.environ), **marks}
+        env |= {RESULTS: str(self.results), BUDGET: str(budget), FILES: f"{down[0]}:{up[1]}"}
+        with self.output.open("ab") as stream:
+            self.process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=env, start_new_session=True,
+                pass_fds=(*descriptors, down[0], up[1]),
+            )  # fmt: skip
+        os.close(down[0])
+        os.close(up[1])
+        os.set_blocking(up[0], False)
+        self.incoming, self.outgoing = up[0], down[1]
+
+    def answer(self, file: str | None) -> None:
+        """Tell it the next file; a process that is gone hears nothing."""
+        with suppress(OSError):
+            os.write(self.outgoing, json.dumps({"file": file}).encode() + b"\n")
+
+    def messages(self) -> list[dict[str, Any]]:
+        """What it said since the last look."""
+        with suppress(OSError):
+            while data := os.read(self.incoming, 65536):
+                self.message += data
+        *lines, self.message = self.message.split(b"\n")
+        return [json.loads(line) for line in lines if line]
 
     def end(self) -> None:
         """End it and whatever it left, and wait until its cards are free."""
@@ -244,3 +288,43 @@ class LaneProcess:
         processes.end(left, grace=grace_seconds())
         now = holders.wait_until_free(devices, seconds=release_seconds())
         return now.says() if now.state is holders.CardState.HELD else None
+
+
+# -- independent runs that take turns on some cards: each on a card of its own, as many at once as there are cards
+
+T = TypeVar("T")
+
+
+def chosen_cards(text: str | None) -> tuple[tuple[Card, ...], list[str]]:
+    """The cards that `--cards` means, without those that somebody holds, and who holds them; none where it was not given.
+
+    Raises:
+        UsageError: words that fit no card; EnvironmentTroubleError: no card is visible.
+    """
+    return ((), []) if text is None else free_ones(choose_cards(text))
+
+
+def on_card(spec: JobSpec, card: Card | None) -> JobSpec:
+    """The job on that card alone: its lock, its device, a compile cache of its own."""
+    if card is None:
+        return spec
+    return replace(spec, cards=card.device, env={**spec.env, **card_environment([card], {**os.environ, **spec.env})})
+
+
+def at_once(cards: Sequence[Card], tasks: Sequence[Callable[[Card | None], T]]) -> list[T]:
+    """What the tasks return, in order; each is told its card. Without cards, or with one, they follow one another."""
+    if len(cards) < 2:
+        return [task(cards[0] if cards else None) for task in tasks]
+    free: Queue[Card] = Queue()
+    for card in cards:
+        free.put(card)
+
+    def run(task: Callable[[Card | None], T]) -> T:
+        card = free.get()
+        try:
+            return task(card)
+        finally:
+            free.put(card)
+
+    with ThreadPoolExecutor(len(cards)) as pool:
+        return [future.result() for future in [pool.submit(run, task) for task in tasks]]

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from debug_spyre.fleet.board import Unit
-from debug_spyre.fleet.io.lane import LaneProcess
+from debug_spyre.fleet.io.lane import LaneReader
 from debug_spyre.fleet.verdicts import Attempt, Manner, Summary, counts, say
 from debug_spyre.host.files import PRIVATE, write_atomically
 from debug_spyre.runs.io.finding_runs import TRIAGE
@@ -80,7 +80,7 @@ def write(
     units: Mapping[str, Unit],
     *,
     attempts: Mapping[str, Sequence[Attempt]],
-    lanes: Mapping[int, LaneProcess],
+    lanes: Mapping[int, LaneReader],
     blamed: Collection[str],
     status: int,
 ) -> None:
@@ -105,14 +105,14 @@ def write(
 def status_of(
     attempts: Mapping[str, Sequence[Attempt]],
     codes: Sequence[int],
-    lanes: Mapping[int, LaneProcess],
+    lanes: Mapping[int, LaneReader],
     blamed: Collection[str],
 ) -> int:
     """As one process would have ended: a crash of the code as a shell says it, then failures, then pytest's own trouble."""
     for tried in attempts.values():
         chosen = counts(tried, blamed)
         if chosen.manner in {Manner.DIED, Manner.HUNG}:
-            code = lanes[chosen.lane].process.returncode
+            code = lanes[chosen.lane].returncode
             return 128 - code if code < 0 else code or 1
     if any(counts(tried, blamed).manner is not Manner.PASSED for tried in attempts.values()):
         return 1
@@ -125,7 +125,7 @@ def status_of(
 def sequences_of(
     units: Mapping[str, Unit],
     attempts: Mapping[str, Sequence[Attempt]],
-    lanes: Mapping[int, LaneProcess],
+    lanes: Mapping[int, LaneReader],
     blamed: Collection[str],
 ) -> list[dict[str, Any]]:
     """The files of each process whose results count, in the order in which it ran them."""
@@ -138,7 +138,7 @@ def sequences_of(
     ]
 
 
-def busy_seconds(card: str, lanes: Mapping[int, LaneProcess]) -> float:
+def busy_seconds(card: str, lanes: Mapping[int, LaneReader]) -> float:
     """Seconds that the tests of this card's processes took."""
     total = 0.0
     for process in lanes.values():
@@ -151,15 +151,15 @@ def busy_seconds(card: str, lanes: Mapping[int, LaneProcess]) -> float:
     return total
 
 
-def report(run: Path, summary: Summary) -> None:
+def report(run: Path, summary: Summary, *, verb: str, more: Mapping[str, Any]) -> None:
     """What the matrix came to, in the output and as series.json."""
     lines = say(summary)
     print("\n" + "\n".join(lines), flush=True)
-    made = {"verb": "run --cards", "lines": lines, "data": summary.to_json()}
+    made = {"verb": verb, "lines": lines, "data": {**summary.to_json(), **more}}
     write_atomically(run / "series.json", json.dumps(made, ensure_ascii=False), mode=PRIVATE)
 
 
-def print_output(number: int, process: LaneProcess) -> None:
+def print_output(number: int, process: LaneReader) -> None:
     """The lane's output, under its name."""
     print(f"\n===== process {number} on {', '.join(card.name for card in process.cards)} =====", flush=True)
     try:

@@ -17,7 +17,7 @@ from debug_spyre.card.holders import Card, visible_cards
 from debug_spyre.fleet import board as moves
 from debug_spyre.fleet.board import Board, Lane, Unit
 from debug_spyre.fleet.io import merged
-from debug_spyre.fleet.io.lane import LANES, PLUGIN, LaneProcess
+from debug_spyre.fleet.io.lane import LANES, PLUGIN, LaneProcess, LaneReader
 from debug_spyre.fleet.verdicts import Attempt, Manner, Summary, after_attempt, without_card
 from debug_spyre.host.files import make_folder
 from debug_spyre.host.processes import RUN_FOLDER
@@ -26,12 +26,15 @@ from debug_spyre.runs.io.run_folder import LIVE, RunFolder
 from debug_spyre.runs.outcome import clock
 
 POLL_SECONDS = 0.02
+VERB = "run --cards"
 
 
 def main(words: Sequence[str]) -> int:
     """words: the options as JSON, --, the pytest command."""
     options = json.loads(words[0])
-    spread = Spread(RunFolder(Path(os.environ[RUN_FOLDER])), list(words[2:]), options)
+    wanted = set(options["cards"])
+    cards = [card for card in visible_cards() if card.device in wanted]
+    spread = Spread(RunFolder(Path(os.environ[RUN_FOLDER])), list(words[2:]), cards, stall=options.get("stall"))
     spread.run()
     return spread.finish()
 
@@ -39,14 +42,15 @@ def main(words: Sequence[str]) -> int:
 class Spread:
     """Keeps the board, the processes and what was tried."""
 
-    def __init__(self, run: RunFolder, argv: list[str], options: dict[str, Any]) -> None:
+    verb = VERB
+
+    def __init__(self, run: RunFolder, argv: list[str], cards: Sequence[Card], *, stall: float | None) -> None:
         at = argv.index("pytest") + 1
         self.argv = [*argv[:at], "-p", PLUGIN, *argv[at:]]
-        self.run_folder, self.stall = run, options.get("stall")
-        wanted = set(options["cards"])
-        self.cards: dict[str, Card] = {card.name: card for card in visible_cards() if card.device in wanted}
+        self.run_folder, self.stall = run, stall
+        self.cards: dict[str, Card] = {card.name: card for card in cards}
         self.board = Board(tuple(self.cards))
-        self.processes: dict[int, LaneProcess] = {}
+        self.processes: dict[int, LaneReader] = {}
         self.pending: dict[int, list[str]] = {}  # files of the unit that a lane is in
         self.units: dict[str, Unit] = {}
         self.attempts: dict[str, list[Attempt]] = {}
@@ -55,7 +59,7 @@ class Spread:
         self.waiting: set[int] = set()  # lanes that asked before it was known what there is to run
         self.codes: list[int] = []
         self.notes: list[str] = []
-        self.finished: dict[int, LaneProcess] = {}
+        self.finished: dict[int, LaneReader] = {}
         self.began = time.monotonic()
         make_folder(run.path / LANES)
         self.live = (run.path / LIVE).open("a", encoding="utf-8", errors="replace")
@@ -75,16 +79,22 @@ class Spread:
                 self.board, lanes = moves.open_lanes(self.board)
                 for lane in lanes:
                     self._start(lane)
+            self._tend()
             if not self.board.lanes and self.board.waiting:
                 self._give_up()
             if not busy:
                 time.sleep(POLL_SECONDS)
 
+    def _tend(self) -> None:
+        """What else is to be done between two looks: nothing on one host."""
+
     def _start(self, lane: Lane) -> None:
         folder = self.run_folder.path / LANES / str(lane.number)
-        cards = [self.cards[name] for name in lane.cards]
-        self.processes[lane.number] = LaneProcess(folder, cards, self.argv, budget=self.budget // len(self.cards))
+        self.processes[lane.number] = self._process(folder, [self.cards[name] for name in lane.cards])
         print(f"process {lane.number} on {', '.join(lane.cards)}", flush=True)
+
+    def _process(self, folder: Path, cards: Sequence[Card]) -> LaneReader:
+        return LaneProcess(folder, cards, self.argv, budget=self.budget // len(self.cards))
 
     def _look(self, number: int) -> bool:
         process = self.processes[number]
@@ -94,7 +104,7 @@ class Spread:
                 self.live.write(line + "\n")
         if lines:
             self.live.flush()
-        ended = process.process.poll() is not None
+        ended = process.is_over
         messages = process.messages()
         for message in messages:
             self._hear(number, message)
@@ -123,10 +133,10 @@ class Spread:
         """What there is to run: files with the cards that they need, or the sequences of an earlier run of them."""
         self.ids = [str(i) for i in message["ids"]]
         needs = {str(name): int(cards) for name, cards in message["files"]}
-        units, notes = merged.units_of(self.run_folder, self.ids, needs, cards=len(self.cards))
+        units, notes = merged.units_of(self.run_folder, self.ids, needs, cards=self.board.most)
         self.notes += notes
         self.units = {unit.name: unit for unit in units}
-        self.board = moves.add(self.board, *units)
+        self.board = moves.add(self.board, *(unit for unit in units if unit.name not in self.attempts))
 
     def _answer(self, number: int) -> None:
         process = self.processes.get(number)
@@ -152,7 +162,7 @@ class Spread:
         failed = process.failed(unit.files or (unit.name,))
         self._tried(unit, number, Manner.FAILED if failed else Manner.PASSED)
 
-    def _watch(self, number: int, process: LaneProcess) -> None:
+    def _watch(self, number: int, process: LaneReader) -> None:
         quiet = time.monotonic() - process.alive_at
         where = f" in {process.current}" if process.current else ""
         if self.stall is not None and quiet >= self.stall and self.board.lane(number).open:
@@ -172,8 +182,9 @@ class Spread:
         self.board, left = moves.ended(self.board, number)
         self.waiting.discard(number)
         self.pending.pop(number, None)
-        taken_back = process.was_ended and not hung and not hardware  # its card was taken out: the files run elsewhere
-        self.codes.append(0 if left or process.was_ended else process.process.returncode)
+        # its card was taken out, or is gone: the files run elsewhere
+        taken_back = (process.was_ended or process.lost is not None) and not hung and not hardware
+        self.codes.append(0 if left or taken_back else process.returncode)
         current = (process.current or "").partition("::")[0]
         begun = next((u for u in left if current in (u.files or (u.name,))), None)
         if begun is None and left and (hung or hardware):
@@ -190,6 +201,8 @@ class Spread:
             self._tried(begun, number, manner, cards=lane.cards)
         if held:
             self._take_out(lane.cards[0], f"still {held} after its process ended")
+        for card in lane.cards if process.lost is not None else ():
+            self.board = moves.lose(self.board, card)
         self.finished[number] = process
 
     def _tried(self, unit: Unit, number: int, manner: Manner, *, cards: tuple[str, ...] = ()) -> None:
@@ -225,7 +238,7 @@ class Spread:
         """Merge, report, and return the status."""
         self.live.close()
         ended = self.finished
-        status = merged.status_of(self.attempts, self.codes, ended, self.board.out)
+        status = self._status()
         merged.write(
             self.run_folder.results,
             self.ids,
@@ -244,5 +257,13 @@ class Spread:
         made = Summary(
             tuple(devices), devices, sequences, self.attempts, self.board.out, tuple(self.notes), seconds, busy
         )
-        merged.report(self.run_folder.path, made)
+        merged.report(self.run_folder.path, made, verb=self.verb, more=self._more())
         return status
+
+    def _status(self) -> int:
+        """As one process would have ended."""
+        return merged.status_of(self.attempts, self.codes, self.finished, self.board.out)
+
+    def _more(self) -> dict[str, Any]:
+        """What the report says beyond the cards."""
+        return {}
