@@ -155,6 +155,8 @@ BROKEN = [
     ("tree-continue", "git rebase -q --continue", "ask", "P6", "--continue", "open"),
     # a person's decisions, odd things inside exec
     ("approved", "debug-spyre close resolved --patch-approved", "deny", "P6", "terminal of their own"),
+    ("shipped", "debug-spyre triage --hosts tls://h:1 --ship-approved tests", "deny", "P2", "terminal of their own"),
+    ("shipped-short", "debug-spyre run --hosts tls://h:1 --ship-app tests", "deny", "P2", "terminal of their own"),
     ("override", "debug-spyre close resolved --override=missing --reason x", "deny", "gate", "terminal of their own"),
     ("reap", "debug-spyre run --reap t.py", "deny", "gate", "terminal of their own"),
     ("exec-rm", "debug-spyre exec -- rm -rf spyre_inference", "ask", "P2", "person"),

@@ -1,4 +1,4 @@
-"""The matrix over cards and over hosts against the ideal schedule: `python -m tests.bench.fleet [TESTS]` (not part of `make bench`: minutes).
+"""The matrix over cards and over hosts against the ideal schedule: `python -m tests.bench fleet`, or `python -m tests.bench.fleet TESTS` for fewer.
 
 240 tests of 0.5 to 8 s that sleep, in files of four. The ideal is the longest-first schedule of the files' known durations on
 as many cards, each card after one start of pytest as a plain run here needs it. What the two cores of a machine add by starting
@@ -81,7 +81,7 @@ def row(what: str, seconds: float, best: float, start: float) -> None:
     )
 
 
-def main(count: int) -> None:
+def main(count: int = 240) -> None:
     """All measurements."""
     files = files_of(count)
     durations = [sum(seconds) for seconds in files.values()]

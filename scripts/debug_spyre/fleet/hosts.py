@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from debug_spyre.card.holders import Card
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError
 
 RESOURCE = "spyre"
@@ -47,10 +46,12 @@ class Host:
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostCard(Card):
-    """A card of a worker's host."""
+@dataclass(frozen=True, slots=True)
+class HostCard:
+    """A card of a worker's host: its place in that host's order, its device file there."""
 
+    index: int
+    device: str
     host: str
     worker: str
 
@@ -144,7 +145,7 @@ def cards_of(hosts: Sequence[Host], most: int | None = None) -> list[HostCard]:
     for host in hosts:
         own = [(n, d) for n, d in enumerate(host.facts.devices) if (host.facts.boot, d) not in seen][: host.offered]
         seen |= {(host.facts.boot, device) for _, device in own}
-        found += [HostCard(index, device, host=host.name, worker=host.worker) for index, device in own]
+        found += [HostCard(index, device, host.name, host.worker) for index, device in own]
     return sorted(found, key=lambda card: card.index)[:most]
 
 

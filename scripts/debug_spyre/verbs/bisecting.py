@@ -12,8 +12,7 @@ from urllib.parse import unquote, urlparse
 
 from debug_spyre.card.holders import choose_cards, devices
 from debug_spyre.fleet import bisect_words
-from debug_spyre.fleet.io.bisect_files import REQUEST, REVISIONS, VERB, load, state_of
-from debug_spyre.fleet.io.revisions import commit_facts
+from debug_spyre.fleet.io.revisions import REQUEST, REVISIONS, VERB, commit_facts, load, state_of
 from debug_spyre.host.files import make_folder, sha256_of, write_atomically
 from debug_spyre.host.fingerprint import installed_in, search_path, site_packages
 from debug_spyre.host.git import GitFailedError, git

@@ -16,8 +16,7 @@ from typing import Any
 
 from debug_spyre.card.holders import CACHE, Card, card_environment, visible_cards
 from debug_spyre.fleet.bisect_record import Record, Seen
-from debug_spyre.fleet.io.bisect_files import REQUEST, REVISIONS, VERB, keep, load, ops_changed
-from debug_spyre.fleet.io.revisions import Revisions
+from debug_spyre.fleet.io.revisions import REQUEST, REVISIONS, VERB, Revisions, keep, load, ops_changed
 from debug_spyre.host.files import write_atomically
 from debug_spyre.host.interpreter import Interpreter
 from debug_spyre.runs.io.finish_run import recover

@@ -20,12 +20,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
-from debug_spyre.card.holders import Card
 from debug_spyre.fleet import board as moves
 from debug_spyre.fleet.board import Unit
 from debug_spyre.fleet.hosts import RESOURCE, START, Facts, Host, HostCard, cards_of, hosts_of, versions_differ
 from debug_spyre.fleet.io import on_host
-from debug_spyre.fleet.io.lane import LANES, LaneReader
+from debug_spyre.fleet.io.lane import LANES, AnyCard, LaneReader
 from debug_spyre.fleet.io.on_host import MOST_BYTES
 from debug_spyre.fleet.io.shipping import digest, package_archive
 from debug_spyre.fleet.io.spread import Spread
@@ -39,6 +38,8 @@ CONNECT_SECONDS = 10.0
 PART_BYTES = 8 << 20
 EXCHANGE_SECONDS = 0.05
 SILENT_SECONDS = 60.0  # a worker that does not answer for so long counts as lost
+ROLL_SECONDS = 0.5
+GONE = "its worker is gone"
 RECORD = "record.jsonl"  # below lanes: which lanes there were, and what was tried; another driver goes on from it
 
 
@@ -334,11 +335,30 @@ class Link(threading.Thread):
                     if lane.key in there and not lane.closed:
                         lane.take(there[lane.key])
             except Exception as error:  # noqa: BLE001  whatever it is, this worker can't be spoken to
-                self.broken = "its worker is gone" if isinstance(error, (KeyError, OSError)) else f"{error!r:.100}"
+                self.broken = GONE if isinstance(error, (KeyError, OSError)) else f"{error!r:.100}"
                 return
             self.heard_at = time.monotonic()
             self.lanes = [lane for lane in self.lanes if lane not in released]
             time.sleep(EXCHANGE_SECONDS)
+
+
+class Roll(threading.Thread):
+    """Which workers the scheduler knows: an exchange with one that is gone would be tried for Dask's whole connect timeout."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(daemon=True, name="roll")
+        self.cluster = cluster
+        self.there: frozenset[str] | None = None  # None: not known now
+        self.stopped = False
+
+    def run(self) -> None:
+        """Ask until the driver has done."""
+        while not self.stopped:
+            try:
+                self.there = frozenset(self.cluster.client.scheduler_info(n_workers=-1)["workers"])
+            except Exception:  # noqa: BLE001  the exchanges tell that nobody is reached
+                self.there = None
+            time.sleep(ROLL_SECONDS)
 
 
 class HostSpread(Spread):
@@ -353,6 +373,7 @@ class HostSpread(Spread):
         self.board = replace(self.board, hosts={card.name: card.host for card in cards})
         self.cluster, self.options, self.notes = cluster, options, list(cluster.notes)
         self.links = {card.worker: Link(cluster, card.worker) for card in cards}
+        self.roll = Roll(cluster)
         self.trees = cluster.run("where", f"runs/{options['token']}/tree", workers=list(self.links))
         self.went: dict[str, str] = {}  # worker -> why it was lost
         self.warned: list[str] = []
@@ -363,8 +384,8 @@ class HostSpread(Spread):
 
     def run(self) -> None:
         """Until nothing waits and nothing runs; however it ends, no lane is left."""
-        for link in self.links.values():
-            link.start()
+        for thread in (self.roll, *self.links.values()):
+            thread.start()
         try:
             super().run()
         finally:
@@ -374,18 +395,19 @@ class HostSpread(Spread):
                 self._let_go()
 
     def _let_go(self) -> None:
+        living = [worker for worker in self.links if worker not in self.went]
         deadline = time.monotonic() + 3
-        while time.monotonic() < deadline and any(link.lanes and link.is_alive() for link in self.links.values()):
+        while time.monotonic() < deadline and any(self.links[w].lanes and self.links[w].is_alive() for w in living):
             time.sleep(EXCHANGE_SECONDS)
+        self.roll.stopped = True
         for link in self.links.values():
             link.stopped = True
-        for link in self.links.values():
-            link.join(SILENT_SECONDS)
-        living = [worker for worker in self.links if worker not in self.went]
+        for worker in living:
+            self.links[worker].join(SILENT_SECONDS)
         if living:
             self.cluster.run("forget", f"runs/{self.options['token']}", workers=living)
 
-    def _process(self, folder: Path, cards: Sequence[Card]) -> LaneReader:
+    def _process(self, folder: Path, cards: Sequence[AnyCard]) -> LaneReader:
         mine = [card for card in cards if isinstance(card, HostCard)]
         key = f"debug-spyre-{self.options['token']}-{self.run_folder.id}-{folder.name}"
         there = str(self.trees.get(mine[0].worker))
@@ -409,6 +431,8 @@ class HostSpread(Spread):
         now = time.monotonic()
         for worker, link in self.links.items():
             why = link.broken or ("silent" if now - link.heard_at > SILENT_SECONDS else None)
+            if self.roll.there is not None and worker not in self.roll.there:
+                why = GONE
             if why is not None and worker not in self.went:
                 self._lose(worker, why)
         idle = bool(self.ids) and not self.board.waiting

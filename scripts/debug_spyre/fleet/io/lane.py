@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from debug_spyre.card import holders
 from debug_spyre.card.holders import Card, card_environment, choose_cards
 from debug_spyre.card.lock import is_held, lock_of, lock_path, read_holder
+from debug_spyre.fleet.hosts import HostCard
 from debug_spyre.fleet.verdicts import HARDWARE
 from debug_spyre.host import processes
 from debug_spyre.host.files import make_folder, read_ends
@@ -110,10 +111,13 @@ PLUGIN = "debug_spyre_files"
 LANES = "lanes"
 
 
+AnyCard = Card | HostCard
+
+
 class LaneReader:
     """What a lane has said so far, read from its results file and sorted by test file."""
 
-    def __init__(self, folder: Path, cards: Sequence[Card]) -> None:
+    def __init__(self, folder: Path, cards: Sequence[AnyCard]) -> None:
         make_folder(folder)
         self.folder, self.cards = folder, tuple(cards)
         self.results, self.output = folder / "results.jsonl", folder / "output.txt"
@@ -219,6 +223,7 @@ class LaneProcess(LaneReader):
     def __init__(self, folder: Path, cards: Sequence[Card], argv: Sequence[str], *, budget: int) -> None:
         super().__init__(folder, cards)
         self.message = b""
+        self.mine = tuple(cards)
         self._start(argv, budget)
 
     @property
@@ -234,7 +239,7 @@ class LaneProcess(LaneReader):
     def _start(self, argv: Sequence[str], budget: int) -> None:
         down, up = os.pipe(), os.pipe()
         descriptors, marks = lock_of([card.device for card in self.cards])
-        env = {**os.environ, **card_environment(self.cards, os.environ), **marks}
+        env = {**os.environ, **card_environment(self.mine, os.environ), **marks}
         env |= {RESULTS: str(self.results), BUDGET: str(budget), FILES: f"{down[0]}:{up[1]}"}
         with self.output.open("ab") as stream:
             self.process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What happens on a worker's host, in two processes.
+"""The part that runs on a worker's host, in two processes.
 
 The functions at the top run inside the Dask worker, whose environment has no debug_spyre: standard library and distributed only.
 `main` is the lane's own process, under the target's interpreter with the package that was sent: it runs one job of ours under

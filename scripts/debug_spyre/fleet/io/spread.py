@@ -17,7 +17,7 @@ from debug_spyre.card.holders import Card, visible_cards
 from debug_spyre.fleet import board as moves
 from debug_spyre.fleet.board import Board, Lane, Unit
 from debug_spyre.fleet.io import merged
-from debug_spyre.fleet.io.lane import LANES, PLUGIN, LaneProcess, LaneReader
+from debug_spyre.fleet.io.lane import LANES, PLUGIN, AnyCard, LaneProcess, LaneReader
 from debug_spyre.fleet.verdicts import Attempt, Manner, Summary, after_attempt, without_card
 from debug_spyre.host.files import make_folder
 from debug_spyre.host.processes import RUN_FOLDER
@@ -44,11 +44,11 @@ class Spread:
 
     verb = VERB
 
-    def __init__(self, run: RunFolder, argv: list[str], cards: Sequence[Card], *, stall: float | None) -> None:
+    def __init__(self, run: RunFolder, argv: list[str], cards: Sequence[AnyCard], *, stall: float | None) -> None:
         at = argv.index("pytest") + 1
         self.argv = [*argv[:at], "-p", PLUGIN, *argv[at:]]
         self.run_folder, self.stall = run, stall
-        self.cards: dict[str, Card] = {card.name: card for card in cards}
+        self.cards: dict[str, AnyCard] = {card.name: card for card in cards}
         self.board = Board(tuple(self.cards))
         self.processes: dict[int, LaneReader] = {}
         self.pending: dict[int, list[str]] = {}  # files of the unit that a lane is in
@@ -93,8 +93,10 @@ class Spread:
         self.processes[lane.number] = self._process(folder, [self.cards[name] for name in lane.cards])
         print(f"process {lane.number} on {', '.join(lane.cards)}", flush=True)
 
-    def _process(self, folder: Path, cards: Sequence[Card]) -> LaneReader:
-        return LaneProcess(folder, cards, self.argv, budget=self.budget // len(self.cards))
+    def _process(self, folder: Path, cards: Sequence[AnyCard]) -> LaneReader:
+        return LaneProcess(
+            folder, [card for card in cards if isinstance(card, Card)], self.argv, budget=self.budget // len(self.cards)
+        )
 
     def _look(self, number: int) -> bool:
         process = self.processes[number]
