@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from debug_spyre.card.holders import choose_cards, devices
-from debug_spyre.fleet import bisect_words
+from debug_spyre.fleet import bisect_record
 from debug_spyre.fleet.io.revisions import REQUEST, REVISIONS, VERB, commit_facts, load, state_of
 from debug_spyre.host.files import make_folder, sha256_of, write_atomically
 from debug_spyre.host.fingerprint import installed_in, search_path, site_packages
@@ -243,8 +243,8 @@ def _say(folder: Path, args: Namespace) -> int:
     record, clone = load(folder), json.loads((folder / REQUEST).read_text(encoding="utf-8"))["clone"]
     state = state_of(folder)
     facts = commit_facts(Path(clone), record.groups[0][0][-1])
-    data = bisect_words.to_json(record, facts, git=state.get("git") or (), ops=state.get("ops"))
-    lines = bisect_words.say(record, data, clone=clone)
+    data = bisect_record.to_json(record, facts, git=state.get("git") or (), ops=state.get("ops"))
+    lines = bisect_record.say(record, data, clone=clone)
     lines.insert(
         -1,
         f"  for git: git bisect replay {folder / 'bisect.log'}"
