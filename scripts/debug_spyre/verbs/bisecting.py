@@ -20,8 +20,7 @@ from debug_spyre.host.interpreter import choose
 from debug_spyre.runs import pytest_words
 from debug_spyre.runs.io.finding_runs import new_triage_folder
 from debug_spyre.runs.io.finish_run import recover
-from debug_spyre.runs.io.following import follow_steps, last_lines
-from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec, foreground_seconds, submit
+from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec, follow_steps, foreground_seconds, last_lines, submit
 from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.session.io.workspace import find_checkout, logs_folder, make_logs
 from debug_spyre.tree.io.snapshot import tree_digest

@@ -15,8 +15,7 @@ from debug_spyre.investigate.io.matrix import DOSSIER
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.runs.io.finding_runs import new_triage_folder
 from debug_spyre.runs.io.finish_run import recover
-from debug_spyre.runs.io.following import follow_steps, last_lines
-from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec, foreground_seconds, submit
+from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec, follow_steps, foreground_seconds, last_lines, submit
 from debug_spyre.runs.io.pytest_command import from_root
 from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.runs.pytest_words import check

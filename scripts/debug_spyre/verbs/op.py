@@ -54,7 +54,7 @@ def _run(args: Namespace) -> int:
     index = Index(surface, asked.registry.names() if asked.registry else ())
     names, unknown = _names(args.names, index)
     if checkout is not None and any(name.packet_name not in {*index.sites, *index.torch} for name in names):
-        from debug_spyre.surface.io.plugin_ops import plugin_sites
+        from debug_spyre.surface.io.package_files import plugin_sites
 
         index.add(plugin_sites(checkout))
         names, unknown = _names(args.names, index)
