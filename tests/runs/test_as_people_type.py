@@ -71,8 +71,8 @@ def test_a_run_from_a_sub_folder_selects_what_is_meant(checkout, words, selected
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["tests/nowhere.py"], "file or directory not found: tests/nowhere.py"),
-        (["tests/test_it.py::test_nope"], "not found:"),
+        (["tests/nowhere"], "file or directory not found: tests/nowhere"),
+        (["tests/test_it.py::test_right[nope]"], "not found:"),
         (["--no-such-option"], "unrecognized arguments: --no-such-option"),
     ],
 )
@@ -86,10 +86,10 @@ def test_pytest_s_own_words_say_why_no_test_ran(checkout, verb, words, reason):
 
 
 def test_no_session_is_opened_on_a_triage_that_ran_nothing(checkout):
-    checkout.call("triage", "tests/nowhere.py")
+    checkout.call("triage", "tests/nowhere")
     refused = checkout.call("open", "--cluster", "c1")
     assert refused.returncode == 64
-    assert "tests/nowhere.py" in refused.stderr and "no test ran" in refused.stderr
+    assert "tests/nowhere" in refused.stderr and "no test ran" in refused.stderr
     assert "next: debug-spyre triage tests" in refused.stderr
 
 

@@ -25,7 +25,7 @@ def test_nothing_collected_does_not_count(place):
 
 
 def test_a_selection_that_is_not_there_does_not_count(place):
-    done = place.json("run", "test_nowhere.py::test_x")
+    done = place.json("run", "nowhere")
     assert done["exit"] == 4 and done["valid"] is False
 
 

@@ -20,6 +20,7 @@ from debug_spyre.vocabulary.words import BASELINE
 RECORDER = "debug_spyre_recorder"
 STRICT, STRICT_CLASS = "debug_spyre_strict", "DEBUG_SPYRE_STRICT"
 _OWN_FILTER = re.compile(r"error::torch_spyre\.[\w.]*FallbackWarning")
+TYPED = frozenset({"run", "triage", "investigate", "shadow", "ladder"})  # a person has just typed what to select
 MOST_FILES = 2000  # test files looked at for one that is near
 INSIDE = Path(__file__).resolve().parents[2] / "inside"
 VERBOSE = {"TORCH_SENDNN_LOG": "INFO", "DT_DEEPRT_VERBOSE": "1", "DTLOG_LEVEL": "info"}
@@ -45,7 +46,8 @@ def pytest_command(
         UsageError: the rules refuse an argument; EnvironmentTroubleError: the filter's class can't be found.
     """
     pytest_words.check(args, known=known, verb=verb)
-    check_node_ids(checkout, args, known=known, verb=verb)
+    if verb in TYPED:
+        check_node_ids(checkout, args, known=known, verb=verb)
     overrides = dict(env or {})
     check_environment(overrides)
     chosen = interpreter or choose(checkout)
