@@ -1,15 +1,13 @@
-"""Makes the README's picture, docs/log.png: the realistic session with its run in flight, as a reader sees it."""
+"""Makes the README's picture, docs/log.png: the first screen of the finished sample, as a reader sees it."""
 
 import importlib.util
 import sys
-import tempfile
 from pathlib import Path
 
-from debug_spyre.page.io import page
-
 HERE = Path(__file__).parent
-TARGET = HERE.parents[1] / "docs/log.png"
-WIDTH, HEIGHT = 1360, 990
+DOCS = HERE.parents[1] / "docs"
+TARGET = DOCS / "log.png"
+WIDTH, HEIGHT = 1280, 1000
 
 
 def _load(name):
@@ -20,22 +18,21 @@ def _load(name):
 
 
 def main(target=TARGET):
-    story, chromium = _load("story"), _load("chromium")
-    with tempfile.TemporaryDirectory() as scratch:
-        told = story.realistic(Path(scratch))
-        page.render(told.folder)
-        browser = chromium.Browser(chromium.find_chromium())
-        try:
-            tab = browser.open("about:blank", width=WIDTH, height=HEIGHT)
-            seen = f"{int(told.now.timestamp() * 1000)} + 12000"  # twelve seconds after the last event
-            tab.call(
-                "Page.addScriptToEvaluateOnNewDocument", source=f"(() => {{ const t = {seen}; Date.now = () => t; }})()"
-            )
-            tab.go(told.folder.html.as_uri())
-            browser.pump(0.5)
-            tab.shoot(target)
-        finally:
-            browser.close()
+    chromium = _load("chromium")
+    (sample,) = DOCS.glob("sample/*-mean-wrong.html")
+    browser = chromium.Browser(chromium.find_chromium())
+    try:
+        tab = browser.open("about:blank", width=WIDTH, height=HEIGHT)
+        later = "Date.parse(document.documentElement.dataset.updated) + 120000"  # the picture does not tell its own age
+        tab.call(
+            "Page.addScriptToEvaluateOnNewDocument",
+            source=f"(() => {{ const now = Date.now; Date.now = () => document.documentElement ? {later} : now(); }})()",
+        )
+        tab.go(sample.absolute().as_uri())
+        browser.pump(0.5)
+        tab.shoot(target)
+    finally:
+        browser.close()
     print(f"{target}: {Path(target).stat().st_size:,} bytes")
 
 

@@ -35,6 +35,8 @@ BEFORE = [
     # tests that are not there: said before pytest is started
     ("run tests/test_a.py::test_c", USAGE, "tests/test_a.py defines no test_c; near: tests/test_a.py::test_b", "debug-spyre run tests/test_a.py::test_b"),
     ("triage tests/test_aa.py", USAGE, "there is no file tests/test_aa.py; near: tests/test_a.py", "debug-spyre triage tests/test_a.py"),
+    ("investigate tests/test_aa.py", USAGE, "there is no file tests/test_aa.py; near: tests/test_a.py", "debug-spyre investigate tests/test_a.py"),
+    ("shadow tests/test_a.py::test_c", USAGE, "tests/test_a.py defines no test_c", "debug-spyre shadow tests/test_a.py::test_b"),
     ("run test_a.py", USAGE, "there is no file test_a.py; near: tests/test_a.py", "debug-spyre run tests/test_a.py"),
     ("run -n 4 tests", USAGE, "starts several processes, and the card takes one", "debug-spyre run tests"),
     ("run --as baselin tests", USAGE, "did you mean baseline?", "debug-spyre run --as baseline"),

@@ -16,7 +16,7 @@ from debug_spyre.page.io.redraw import redraw
 from debug_spyre.runs.io.finding_runs import new_triage_folder
 from debug_spyre.runs.io.finish_run import recover
 from debug_spyre.runs.io.jobs import SCRIPTS, JobSpec, follow_steps, foreground_seconds, last_lines, submit
-from debug_spyre.runs.io.pytest_command import from_root
+from debug_spyre.runs.io.pytest_command import check_node_ids, from_root
 from debug_spyre.runs.io.run_folder import RunFolder, run_folders_of
 from debug_spyre.runs.pytest_words import check
 from debug_spyre.session.io.workspace import find_checkout, logs_folder
@@ -78,6 +78,7 @@ def _investigate(args: Namespace) -> int:
             else (from_root(checkout, [w for w in args.pytest_args or () if w != "--"]))
         )
         check(words, verb=VERB)
+        check_node_ids(checkout, words, verb=VERB)  # before the job: there it would be a fault
         folder = new_triage_folder(logs_folder(checkout)).path
         _request(folder, checkout, words)
     return _followed(_started(folder, checkout, args), args)

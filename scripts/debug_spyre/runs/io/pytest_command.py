@@ -20,7 +20,7 @@ from debug_spyre.vocabulary.words import BASELINE
 RECORDER = "debug_spyre_recorder"
 STRICT, STRICT_CLASS = "debug_spyre_strict", "DEBUG_SPYRE_STRICT"
 _OWN_FILTER = re.compile(r"error::torch_spyre\.[\w.]*FallbackWarning")
-TYPED = frozenset({"run", "triage", "investigate", "shadow", "ladder"})  # a person has just typed what to select
+TYPED = frozenset({"run", "triage", "shadow", "ladder"})  # a person has just typed what to select
 MOST_FILES = 2000  # test files looked at for one that is near
 INSIDE = Path(__file__).resolve().parents[2] / "inside"
 VERBOSE = {"TORCH_SENDNN_LOG": "INFO", "DT_DEEPRT_VERBOSE": "1", "DTLOG_LEVEL": "info"}
