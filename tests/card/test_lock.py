@@ -139,16 +139,24 @@ def test_looking_takes_no_lock_away():
     prober.wait()
 
 
-def test_a_file_that_was_removed_meanwhile_does_not_make_two_holders(tmp_path):
+@pytest.mark.parametrize("put_there", [False, True], ids=["removed", "replaced"])
+def test_a_file_that_was_removed_or_replaced_meanwhile_does_not_make_two_holders(tmp_path, put_there):
     first = lock.acquire(["a"])
     only_file(tmp_path).unlink()
-    waiter = python("h = lock.acquire(['a'], wait=0); print('got', flush=True); time.sleep(60)")
-    # the name now leads to another file: both hold something, so the file is never removed by us
+    if put_there:
+        (tmp_path / "other").write_text("somebody's notes\n")
+        os.replace(tmp_path / "other", lock.lock_path("a"))
+    waiter = python(
+        "from debug_spyre.vocabulary.errors import CardBusyError\n"
+        "try: lock.acquire(['a'], wait=0.5)\nexcept CardBusyError as error: print(error.what, flush=True)\n"
+        "h = lock.acquire(['a']); print('got', flush=True); time.sleep(60)"
+    )
+    said = waiter.stdout.readline()
+    assert f"pid {os.getpid()}" in said and "a lock file that was removed or replaced while it was held" in said
+    first.release()
     assert waiter.stdout.readline() == "got\n"
     waiter.kill()
     waiter.wait()
-    first.release()
-    assert only_file(tmp_path).exists()
 
 
 def test_a_waiter_on_a_removed_file_goes_on_with_the_new_one(tmp_path):

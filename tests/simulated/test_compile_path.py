@@ -4,6 +4,8 @@ import traceback
 
 import pytest
 
+pytestmark = pytest.mark.slow  # of the stand-in itself
+
 
 @pytest.fixture
 def compiles():

@@ -5,6 +5,10 @@ import os
 import signal
 import time
 
+import pytest
+
+pytestmark = pytest.mark.slow  # of the stand-in itself
+
 HOLD = """
 import sys, torch
 torch.zeros(2, device="spyre")

@@ -4,6 +4,8 @@ import warnings
 
 import pytest
 
+pytestmark = pytest.mark.slow  # of the stand-in itself
+
 REGISTERED = {"advanced_indexing", "boolean_index_put", "index_add", "index_copy_fallback", "embedding_fallback"}
 WORKS, REFUSED, WARNS, WRONG = "works", "refused", "warns", "wrong"
 

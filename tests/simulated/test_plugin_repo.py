@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.simulated.conftest import SIMULATED
 
+pytestmark = pytest.mark.slow  # of the stand-in itself
+
 PLUGIN = SIMULATED / "plugin_repo"
 # as our runs do: pytest's own -W would import torch_spyre before torch, and neither back end loads then
 STRICT_WORDS = ("-p", "debug_spyre_strict")
@@ -63,7 +65,6 @@ def repo(card, tmp_path):
     return Repo(card, tmp_path / "plugin repo")
 
 
-@pytest.mark.slow
 def test_the_whole_matrix_is_green_with_compiled_kernels(repo):
     outcomes = repo.pytest("-m", "not upstream", "-p", "no:timeout", *STRICT_WORDS, compiled=True, **STRICT)
     assert set(outcomes.values()) == {"passed"}, repo.output

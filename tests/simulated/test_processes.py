@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow  # of the stand-in itself
+
 WORK = 'import torch; x = torch.ones(4, 64, dtype=torch.float16).to("spyre"); print((x + 1).cpu().sum().item(), flush=True); '
 EXP = WORK + "x.exp(); print('after', flush=True)"
 

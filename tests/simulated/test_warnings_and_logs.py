@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # of the stand-in itself
+
 
 @pytest.fixture
 def fallback_warning(torch):

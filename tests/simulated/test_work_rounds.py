@@ -5,6 +5,8 @@ import os
 import pytest
 from tests.simulated.test_plugin_repo import Repo
 
+pytestmark = pytest.mark.slow  # of the stand-in itself
+
 OPS = "spyre_inference/custom_ops/"
 ATTENTION = "spyre_inference/v1/attention/backends/spyre_attn.py"
 LONGER = float(os.environ.get("DEBUG_SPYRE_FUZZ", "1")) > 1  # the first pair is enough for every day
@@ -35,7 +37,6 @@ PAIRS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", list(PAIRS) if LONGER else list(PAIRS)[:1])
 def test_a_fault_and_its_work_round(card, tmp_path, fault):
     tests, failures, file, *changes = PAIRS[fault]

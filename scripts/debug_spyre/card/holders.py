@@ -271,6 +271,24 @@ def _scan(paths: Sequence[str]) -> tuple[list[Process], int]:
     return found, blind
 
 
+def holder_of_removed(path: Path) -> Process | None:
+    """Who holds the lock of a file that lay here and was removed or replaced since; None where nobody is seen to.
+
+    The kernel's lock belongs to the file, not to its name. Processes of other users can only be looked into by root.
+    """
+    link = f"{path} (deleted)"  # what the kernel shows of such a file
+    for name in os.listdir(PROC):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            numbers = [n for n in os.listdir(f"{PROC}/{name}/fd") if _target(f"{PROC}/{name}/fd/{n}") == link]
+            if any("FLOCK" in Path(f"{PROC}/{name}/fdinfo/{n}").read_text(encoding="utf-8") for n in numbers):
+                return read_process(int(name))
+        except OSError:
+            continue
+    return None
+
+
 def _holds(targets: set[str], wanted: set[str]) -> bool:
     if targets & wanted:
         return True

@@ -126,17 +126,23 @@ def _take(path: Path, deadline: float | None, wait: float | None, blocked: Calla
         descriptor = open_file(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if is_still(descriptor, path):
+            is_ours = is_still(descriptor, path)
+            old = holders.holder_of_removed(path) if is_ours else None
+            if is_ours and old is None:
                 return descriptor
             os.close(descriptor)
-            continue  # somebody removed the file while we waited: the new one counts
+            if old is None:
+                continue  # somebody removed the file while we waited: the new one counts
         except BlockingIOError:
             os.close(descriptor)
+            old = None
         except OSError:
             os.close(descriptor)
             raise
         holder = read_holder(path)
         words = holder.says() if holder else "unknown holder"
+        if old is not None:
+            words = f"{old.says()}, through a lock file that was removed or replaced while it was held"
         if deadline is not None and time.monotonic() >= deadline:
             waited = f" after {wait:g} s" if wait else ""
             raise CardBusyError(
