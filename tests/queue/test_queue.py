@@ -142,6 +142,25 @@ def test_a_row_that_an_earlier_run_answers_is_started_and_concluded_by_it():
         conclude(story, named=("r1",))
 
 
+@pytest.mark.parametrize("before", ["ruled-out", "confirmed", "dropped"])
+def test_a_wrong_verdict_is_taken_back_with_a_reason_and_a_run_and_both_stay_in_the_log(before):
+    story = Story()
+    story.run("baseline", {"t::a": "failed"})
+    story.row(before)
+    row = story.session.hypothesis(1)
+    with pytest.raises(RefusedError, match="no run is named"):
+        queue_rules.check_conclude(story.session, row, (), instead=True)
+    runs = queue_rules.check_conclude(story.session, row, ("r1",), instead=True)
+    for event in queue_rules.concluding(
+        row, "inconclusive", "it needs a second look", runs, instead="r1 ran </b> elsewhere"
+    ):
+        story.add(event)
+    now = story.session.hypothesis(1)
+    assert (now.status, now.runs) == ("inconclusive", ("r1",))
+    for words in ("it needs a second look", f"before: {before}", "taken back: r1 ran </b> elsewhere"):
+        assert words in now.outcome
+
+
 def test_hand_work_on_another_row_does_not_count():
     story = started()
     story.add(ev.ExperimentNoted(text="by hand", hypothesis=2))

@@ -129,15 +129,20 @@ def experiments_since_start(session: Session, row: Hypothesis) -> tuple[tuple[st
     return runs, bool(runs) or by_hand
 
 
-def check_conclude(session: Session, row: Hypothesis, named: Sequence[str]) -> tuple[str, ...]:
+def check_conclude(
+    session: Session, row: Hypothesis, named: Sequence[str], *, instead: bool = False
+) -> tuple[str, ...]:
     """The runs that show the verdict: those named, whenever they were made, else those since the row was started.
+
+    `instead`: a person or agent takes the former verdict back; then the run that shows the new one must be named.
 
     Raises:
         RefusedError: the row is concluded, or no run is named and nothing was done since; UsageError: a run that is none.
     """
     check_open(session)
-    if row.is_concluded and row.status is not HypothesisStatus.INCONCLUSIVE:
-        raise RefusedError(f"row {row.number} is {row.status} already", next="debug-spyre hypothesis list")
+    if row.is_concluded and row.status is not HypothesisStatus.INCONCLUSIVE and not instead:
+        following = f"if that was wrong: debug-spyre hypothesis conclude {row.number} VERDICT SENTENCE --run rN --instead REASON"
+        raise RefusedError(f"row {row.number} is {row.status} already", next=following)
     if row.status is not HypothesisStatus.IN_PROGRESS and not named:
         raise RefusedError(
             f"row {row.number} is {row.status} and no run is named",
@@ -162,9 +167,20 @@ def check_conclude(session: Session, row: Hypothesis, named: Sequence[str]) -> t
 
 
 def concluding(
-    row: Hypothesis, verdict: str, sentence: str, runs: Sequence[str], excerpt: Sequence[str] = ()
+    row: Hypothesis,
+    verdict: str,
+    sentence: str,
+    runs: Sequence[str],
+    excerpt: Sequence[str] = (),
+    *,
+    instead: str | None = None,
 ) -> list[ev.Event]:
-    """The events of a verdict; a row that an earlier run answers begins with the run that shows it."""
+    """The events of a verdict; a row that an earlier run answers begins with the run that shows it.
+
+    `instead` is why the former verdict was wrong: the new sentence tells both.
+    """
+    if instead and row.is_concluded:
+        sentence = f"{sentence} (before: {row.status}, {row.outcome}; taken back: {instead})"
     shown = f"shown by {', '.join(runs)}"
     begun = (
         [] if row.status is HypothesisStatus.IN_PROGRESS else [ev.HypothesisStarted(number=row.number, command=shown)]

@@ -45,6 +45,9 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="R",
         help="the run that shows it, also an earlier one (default: runs since start)",
     )
+    conclude.add_argument(
+        "--instead", metavar="REASON", help="take the former verdict back and say why it was wrong; the log keeps both"
+    )
     excerpt = conclude.add_mutually_exclusive_group()
     excerpt.add_argument("--lines", metavar="A-B", help="quote these lines of the run's output")
     excerpt.add_argument("--excerpt", metavar="TEXT", help="quote this text")
@@ -147,9 +150,11 @@ def _conclude(args: Namespace) -> int:
         cited = list(args.run)
         for number in args.numbers:
             row = queue_rules.row_of(session, number)
-            runs = queue_rules.check_conclude(session, row, cited)
+            runs = queue_rules.check_conclude(session, row, cited, instead=bool(args.instead))
             excerpt = queue_rules.check_excerpt(_excerpt(args, folder, session, runs))
-            events += queue_rules.concluding(row, args.verdict, args.sentence.strip(), runs, excerpt)
+            events += queue_rules.concluding(
+                row, args.verdict, args.sentence.strip(), runs, excerpt, instead=args.instead
+            )
             cited = cited or list(runs)  # what answers the first answers the others
         return events
 
