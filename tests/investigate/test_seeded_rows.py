@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from debug_spyre.examine.dossier import Cause, FoundCondition
+from debug_spyre.examine.dossier import Cause, FoundCondition, cause_lines
 from debug_spyre.investigate.io.sessions import _answer
 
 FALLBACK = "an op that is taken for on-device goes to the CPU without a visible warning"
@@ -48,3 +48,18 @@ def test_a_seeded_row_gets_the_verdict_that_was_measured_or_stays_queued(text, o
     assert (answer[0] if answer else None) == verdict
     if answer:
         assert set(answer[2]) <= set(of.runs)
+
+
+@pytest.mark.parametrize(
+    ("fallbacks", "said"),
+    [
+        (("spyre.mul.default", "aten.index_copy.out"), True),
+        (("aten.index_copy.out",), False),
+        ((), False),
+        (None, False),
+    ],
+)
+def test_only_a_fallback_of_the_causes_own_op_is_said_with_it(fallbacks, said):
+    text = "\n".join(cause_lines(cause(fallbacks=fallbacks)))
+    assert ("falls back to the CPU: spyre.mul.default" in text) is said
+    assert "index_copy" not in text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from debug_spyre.escalation.readiness import failing_run, revision
-from debug_spyre.examine.dossier import Cause
+from debug_spyre.examine.dossier import Cause, own_fallbacks
 from debug_spyre.session.state import Session
 from debug_spyre.vocabulary.evidence import Evidence, Failure, Kind, Stage
 from debug_spyre.vocabulary.words import HypothesisStatus
@@ -25,7 +25,7 @@ class Finding:
     op: str | None
     facts: tuple[tuple[str, str], ...] = ()
     calls: tuple[tuple[str, str], ...] = ()  # the last right and the first wrong call, as `sweep` takes them
-    fallbacks: tuple[str, ...] = ()  # ops that ran on the CPU in the failing tests
+    fallbacks: tuple[str, ...] = ()  # the names under which the op itself falls back to the CPU
 
 
 def finding_of(session: Session, causes: Sequence[Cause]) -> Finding | None:
@@ -61,8 +61,9 @@ def _of_cause(cause: Cause) -> Finding:
         facts.append(("Explains", explained(explains)))
     if cause.site:
         facts.append(("First seen at", cause.site))
-    if cause.fallbacks:
-        facts.append(("Falls back to the CPU in these tests", ", ".join(cause.fallbacks)))
+    fallen = own_fallbacks(cause)
+    if fallen:
+        facts.append(("Falls back to the CPU", ", ".join(fallen)))
     if cause.needs_before:
         facts.append(("Only after", "; ".join(f"`{call}`" for call in cause.needs_before[:3])))
     good = [way["text"] for way in cause.ways_round if way.get("measured") == "right"]
@@ -74,7 +75,7 @@ def _of_cause(cause: Cause) -> Finding:
     facts += [("Known limitation", str(text)) for text in ((cause.known or {}).get("limits") or ())[:2]]
     borders = condition.borders[:2] if condition else ()
     calls = tuple((b["right"], b["wrong"]) for b in borders)
-    return Finding(cause.sentence, cause.op, tuple(facts), calls, cause.fallbacks or ())
+    return Finding(cause.sentence, cause.op, tuple(facts), calls, fallen)
 
 
 def explained(explains: Mapping[str, Any]) -> str:

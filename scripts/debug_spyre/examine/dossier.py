@@ -106,14 +106,24 @@ def _known(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(v) if isinstance(v, list) else v for key, v in data.items() if key in names}
 
 
+def base_of(op: str) -> str:
+    """`silu` of aten.silu_.default and spyre.silu.default."""
+    return op.split(".")[1].rstrip("_") if "." in op else op
+
+
+def own_fallbacks(cause: Cause) -> tuple[str, ...]:
+    """The fallbacks to the CPU that are the cause's own op, under whatever namespace and form."""
+    return tuple(op for op in cause.fallbacks or () if cause.op and base_of(op) == base_of(cause.op))
+
+
 def cause_lines(cause: Cause) -> list[str]:
     """At most eleven lines: what it is, when, what it explains, how it is proved, what goes round it, what is open."""
     lines = [f"{cause.id} {cause.claim}: {cause.sentence}"]
     lines.append(f"  {len(cause.tests)} {'test' if len(cause.tests) == 1 else 'tests'}: {_few(cause.tests, 2)}")
     if cause.site:
         lines.append(f"  first at {cause.site}: {cause.call or cause.op}")
-    if cause.fallbacks:
-        lines.append(f"  falls back to the CPU in these tests: {_few(cause.fallbacks, 2)}")
+    if own_fallbacks(cause):
+        lines.append(f"  falls back to the CPU: {_few(own_fallbacks(cause), 2)}")
     lines += _condition_lines(cause)
     if cause.wrong_values:
         lines.append(f"  wrong values: {cause.wrong_values}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from debug_spyre.examine.dossier import MOST_LINES, Cause, Dossier, cause_lines, dossier_to
+from debug_spyre.examine.dossier import MOST_LINES, Cause, Dossier, base_of, cause_lines, dossier_to
 from debug_spyre.host.files import PRIVATE, write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.investigate.causes import Draft
@@ -213,18 +213,13 @@ def conclude_seeds(session: CauseSession, cause: Cause, control: dict[str, Any] 
             conclude(session, row.number, verdict, sentence, by or runs)
 
 
-def _base(op: str) -> str:
-    """`silu` of aten.silu_.default and spyre.silu.default."""
-    return op.split(".")[1].rstrip("_") if "." in op else op
-
-
 def _answer(text: str, cause: Cause, control: dict[str, Any] | None) -> tuple[str, str, list[str]] | None:
     """(verdict, sentence, runs) for a seeded row; None where nothing measured answers it."""
     is_call = cause.manner in {"wrong-values", "refused"}
     engine = list(cause.runs[1:2])
     fallen = text.partition(" runs on the CPU at ")
     if fallen[1] and cause.claim == "cause" and is_call:
-        if _base(fallen[0]) == _base(cause.op or ""):
+        if base_of(fallen[0]) == base_of(cause.op or ""):
             return "confirmed", cause.sentence, engine
         return "ruled-out", f"its results were compared as well; {cause.op} is the first that differs", engine
     if text.startswith("one op on the card gives a wrong result by itself"):
