@@ -13,6 +13,7 @@ pytestmark = pytest.mark.browser
 VERSION = "4.14.1"
 KEPT = Path(__file__).parents[2] / ".work" / f"axe-{VERSION}"
 ASK = "axe.run().then(r => JSON.stringify([r.passes.length, r.violations.map(v => [v.id, v.nodes.length, v.nodes[0].html.slice(0, 160)])]))"
+SAMPLE = Path(__file__).parents[2] / "docs/sample"
 LOOKS = {
     "light": {"width": 1280},
     "dark": {"width": 1280, "dark": True},
@@ -50,6 +51,18 @@ def test_axe_finds_no_violation(browser, axe, pages, ending, look):
     where = page.render_index(pages["resolved"].path.parent) if ending == "index" else pages[ending].html
     tab = browser.open(where.absolute().as_uri() + "?refresh=off", **LOOKS[look])
     try:
+        assert found(tab, axe) == []
+    finally:
+        tab.close()
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", ["mean-wrong", "mul-refused"])
+def test_axe_finds_no_violation_on_the_finished_sample(browser, axe, name, look):
+    (sample,) = SAMPLE.glob(f"*-{name}.html")  # it has causes, strips, a change, folded runs
+    tab = browser.open(sample.absolute().as_uri(), **LOOKS[look])
+    try:
+        tab.ask("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
         assert found(tab, axe) == []
     finally:
         tab.close()

@@ -76,6 +76,28 @@ def test_the_launcher_says_what_it_looked_for_when_there_is_no_python(tmp_path):
     assert "DEBUG_SPYRE_PYTHON" in done.stderr
 
 
+def test_an_interpreter_that_may_not_be_started_is_named_and_not_called_missing(tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o644)
+    for name in ("sh", "dirname", "readlink", "id"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    copy = tmp_path / "scripts/debug-spyre"
+    copy.parent.mkdir()
+    shutil.copy(COMMAND, copy)
+    environment = {"PATH": str(tmp_path), "DEBUG_SPYRE_PYTHON": str(python)}
+    done = subprocess.run([copy, "--version"], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 69 and "permission denied for" in done.stderr and str(python) in done.stderr
+    done = subprocess.run(
+        [copy, "--version"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**environment, "DEBUG_SPYRE_PYTHON": "/no/python"},
+    )
+    assert done.returncode == 69 and "permission denied" not in done.stderr
+
+
 def test_a_fault_of_ours_is_saved_and_its_path_printed(tmp_path, monkeypatch, capsys):
     from debug_spyre import cli
 

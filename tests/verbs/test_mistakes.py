@@ -1,7 +1,6 @@
 """Mistakes that people make: what is typed, the exit status, the sentence that helps. One table; each row is one call."""
 
 import json
-import os
 
 import pytest
 
@@ -155,14 +154,6 @@ def test_nothing_is_coloured_and_nothing_overflows_on_a_dumb_narrow_terminal(ds)
 
 def test_a_count_is_said_in_words_and_not_with_brackets(ds):
     assert "1 member," in ds("open", "one", "--members", NODE).stdout
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may start everything")
-def test_an_interpreter_that_may_not_be_started_is_named(ds, tmp_path):
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\n")
-    python.chmod(0o644)
-    assert str(python) in ds("run", "tests", DEBUG_SPYRE_PYTHON=str(python), status=ENVIRONMENT).stderr
 
 
 def test_a_sweep_of_an_op_that_does_not_exist_claims_nothing(ds):
