@@ -97,6 +97,12 @@ def saved_script(path: str, place: Place, found: Finding) -> Finding:
     return EXPERIMENT if is_kept and not path.startswith("$") else NOTHING
 
 
+def is_test(word: str) -> bool:
+    """The word names tests: a node id, a test file, the folder of tests."""
+    file = light.name(word.partition("::")[0])
+    return "::" in word or (file.startswith("test_") and file.endswith(".py")) or word in ("tests", "tests/")
+
+
 def lost_edits(said: str) -> Finding:
     """P6: git takes edits out of the tree of an open session."""
     return deny("P6", LOST.format(said))
@@ -114,7 +120,6 @@ def judge_writer(name: str, rest: list[str], place: Place, *, from_git: bool = F
 
 
 def edits_in_place(name: str, rest: list[str]) -> bool:
-    """The -i of sed, perl and awk, alone or among other letters."""
+    """The -i of sed and awk, alone or among other letters."""
     letters = "".join(word.partition("=")[0][1:5] for word in rest if word.startswith("-") and word[1:2] != "-")
-    is_long = any(word.startswith("--in-place") for word in rest)
-    return is_long or (name in tables.EDITS_IN_PLACE and "i" in letters)
+    return any(word.startswith("--in-place") for word in rest) or (name in tables.CODE_READERS and "i" in letters)

@@ -10,13 +10,8 @@ HARMLESS, ALLOW, UNKNOWN, ASK, DENY = STRENGTHS = ("harmless", "allow", "unknown
 class Finding:
     """One judgement: verdict, the rule's id, what to do instead. `card`: refused only because it needs the card's lock."""
 
-    __slots__ = ("card", "reason", "rule", "verdict")
-
     def __init__(self, verdict: str, rule: str = "", reason: str = "", *, card: bool = False) -> None:
-        self.verdict = verdict
-        self.rule = rule
-        self.reason = reason
-        self.card = card
+        self.verdict, self.rule, self.reason, self.card = verdict, rule, reason, card
 
     @property
     def stops(self) -> bool:
@@ -64,8 +59,8 @@ def persons_decision(name: str, words: list[str]) -> Finding:
     for programs, verbs, further, spared, rule, told in tables.CONFIRMED:
         fits = name in programs and (verb in verbs or not verbs) and (more & further or not further)
         if fits and not more & spared:
-            stop = deny if name == "claude" else ask  # in its bypass mode the client passes over an `ask` there
-            return stop(rule, f"a person confirms {told.format(name, *words, '')}")
+            verdict = DENY if name == "claude" else ASK  # in its bypass mode the client passes over an `ask` there
+            return Finding(verdict, rule, f"a person confirms {told.format(name, *words, '')}")
     if verb == "version" and name in tables.INSTALLERS | {"uv"} and more and not words[-1].startswith("-"):
         return ask("P4", f"a person confirms changes of pyproject.toml ({name} version)")
     return NOTHING

@@ -57,14 +57,13 @@ def answer(event: dict[str, object], place: Place, *, project_wide: bool) -> dic
 
 
 def _before_a_tool(event: dict[str, object], place: Place, *, project_wide: bool) -> dict[str, object] | None:
-    tool, given = str(event.get("tool_name")), event.get("tool_input")
-    if not isinstance(given, dict):
-        given = {}
+    tool, read = str(event.get("tool_name")), event.get("tool_input")
+    given = read if isinstance(read, dict) else {}
     found = judge_question(place) if tool == "AskUserQuestion" else decide(tool, given, place)
     fields: dict[str, object] = {}
     if found.stops or found.verdict == ALLOW:
-        reason = f"debug-spyre {found.rule}: {found.reason}"
-        fields = {"permissionDecision": found.verdict, "permissionDecisionReason": reason}
+        told = f"{NAME} {found.rule}: {found.reason}"
+        fields = {"permissionDecision": found.verdict, "permissionDecisionReason": told}
     if place.bare_name and found.verdict != "deny":
         line = f'PATH={quote(light.parent(place.launcher))}:"$PATH"; {given.get("command")}'
         fields["updatedInput"] = {**given, "command": line}  # the same line where the bare name is found
@@ -83,26 +82,18 @@ def judge_question(place: Place) -> Finding:
     """S5: while this client's session is open, nobody is asked which way to go."""
     if place.client is None or current(place, any_client=False) is None:
         return NOTHING
-    told = f"{NAME} hypothesis add 'TEXT' --test 'COMMAND') and test the rows in order"
-    told = f"the loop is autonomous: put every candidate on the queue ({told}"
-    return deny("S5", f"{told}; what only a person can decide is the next action of `close blocked`")
+    why = "the loop is autonomous: put every candidate on the queue"
+    told = f"{NAME} hypothesis add 'TEXT' --test 'COMMAND'"
+    last = "what only a person can decide is the next action of `close blocked`"
+    return deny("S5", f"{why} ({told}) and test the rows in order; {last}")
 
 
 def current(place: Place, *, any_client: bool) -> str | None:
     """The session of this client; else, where the skill itself is in use, the only live one."""
-    live = live_journals(place.logs())
-    own = [folder for folder, data in live if place.client and client_of(data) == place.client]
+    live, mark = live_journals(place.logs()), f'"client":{to_json(place.client)}'.encode()
+    own = [folder for folder, data in live if place.client and mark in data.partition(b"\n")[0]]
     found = own[-1:] or [folder for folder, _ in live if any_client and len(live) == 1]
     return light.name(found[0]) if found else None
-
-
-def client_of(journal: bytes) -> object:
-    """The client session that opened it."""
-    try:
-        opened = parse_json(journal.partition(b"\n")[0].decode("utf-8", "replace"))
-    except ValueError:
-        return None
-    return opened.get("client") if isinstance(opened, dict) else None
 
 
 def facts(stem: str, place: Place) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from debug_spyre.agent.guard import finding, light, tables
-from debug_spyre.agent.guard.files import edits_in_place, judge_edit, judge_writer, kept_file, lost_edits, saved_script
-from debug_spyre.agent.guard.finding import ALLOW, LOOKS, NOTHING, Finding, ask, deny, strongest
+from debug_spyre.agent.guard import files, finding, light, tables
+from debug_spyre.agent.guard.finding import LOOKS, NOTHING, Finding, ask, deny, strongest
 from debug_spyre.agent.guard.light import name as name_of
 from debug_spyre.agent.guard.line import MARKS, Judge
 from debug_spyre.agent.guard.place import Place
@@ -18,18 +17,17 @@ def decide(tool: str, given: dict[str, object], place: Place) -> Finding:
         background = bool(given.get("run_in_background")) or tool == "Monitor"
         return judge_shell(str(given.get("command") or ""), place, background=background)
     if tool in ("Edit", "Write", "MultiEdit", "NotebookEdit"):
-        return judge_edit(str(given.get("file_path") or given.get("notebook_path") or ""), place)
+        return files.judge_edit(str(given.get("file_path") or given.get("notebook_path") or ""), place)
     return NOTHING
 
 
 def judge_shell(text: str, place: Place, *, background: bool = False) -> Finding:
     """A whole line: allowed where each part is harmless and at least one is ours."""
-    judge = CommandJudge(place, background=background)
-    found = judge.text(text)
-    if found.verdict == ALLOW and len(judge.calls) > 1:
-        only = "one command that uses the card in a call, so that each shows its own outcome"
-        return deny("H1", f"{only}. The first: {judge.calls[0]}")
-    return found
+    found = CommandJudge(place, background=background).text(text)
+    if len(place.calls) < 2:
+        return found
+    only = "one command that uses the card in a call, so that each shows its own outcome"
+    return strongest([found, deny("H1", f"{only}. The first: {place.calls[0]}")])
 
 
 class CommandJudge(Judge):
@@ -47,11 +45,16 @@ class CommandJudge(Judge):
             return judge_own(words, command, self)
         if " " in words[0] and not light.kind(self.place.real(words[0])):  # "$@" and "${an_array[@]}" as a command
             return self.shell(" ".join(words)).doubted()
-        is_glob = words[0] not in ("[", "[[") and any(c in words[0] for c in "*?[")
-        if is_glob or (0 in command.dynamic and words == command.words):
-            return _unclear(words, command, self)
         name = _family(name_of(words[0]))
-        found = finding.persons_decision(name, options(words[1:], tables.VALUED.get(name, ()))[-1][2])
+        is_glob = name not in ("[", "[[") and any(c in words[0] for c in "*?[")
+        if is_glob or (0 in command.dynamic and words == command.words):  # a name that only the shell knows
+            if "".join(words[1:2]).startswith("-m"):
+                return _by_name("python", words, command, self).doubted()
+            is_marked = any(mark in words[0] for mark in MARKS) or any(map(files.is_test, words[1:]))
+            if is_marked or {*words[1:2]} & (tables.MOVING | {"commit", "push", "stash", "reset", "restore", "clean"}):
+                return ask("guard", f"the guard can't tell what {words[0][:60]} runs; write the command's name out")
+            return _unknown(name, words, command, self).doubted()
+        found = finding.persons_decision(name, options(words[1:], tables.VALUED.get(name, frozenset()))[-1][2])
         return found if found.stops else _by_name(name, words, command, self)
 
 
@@ -75,6 +78,8 @@ def _by_name(name: str, words: list[str], command: Command, judge: Judge) -> Fin
         "git": person.judge_git,
     }
     found = known[name](words, command, judge) if name in known else NOTHING
+    if name == "pip" and {*words[1:2]} & tables.PIP_LOOKS:
+        return LOOKS
     if name == "coverage" and words[1:2] == ["run"]:
         return programs.judge_python(["python", "-m", *words], command, judge)
     is_known = name in known and name not in tables.PASSING and name not in tables.SENDERS
@@ -85,19 +90,6 @@ def _family(name: str) -> str:
     """Python for python3.12, ipython and pypy3; pip for pip3; other names as they are."""
     bare = name.rstrip("0123456789.t")
     return "python" if bare in ("python", "ipython", "pypy") else bare if bare == "pip" else name
-
-
-def _unclear(words: list[str], command: Command, judge: Judge) -> Finding:
-    """A command whose name only the shell knows: what follows tells what it may be."""
-    from debug_spyre.agent.guard import programs
-
-    rest = words[1:]
-    if rest[:1] and rest[0].startswith("-m"):
-        return programs.judge_python(["python", *rest], command, judge).doubted()
-    is_git = rest[:1] and rest[0] in tables.MOVING | {"commit", "push", "stash", "reset", "restore", "clean"}
-    if is_git or any(map(programs.is_test, rest)) or any(mark in words[0] for mark in MARKS) or "pytest" in rest:
-        return ask("guard", f"the guard can't tell what {words[0][:60]} runs; write the command's name out")
-    return NOTHING
 
 
 def _wrapped(name: str, rest: list[str], command: Command, judge: Judge) -> Finding:
@@ -126,23 +118,17 @@ def _wrapped(name: str, rest: list[str], command: Command, judge: Judge) -> Find
         inner += printed(source.words).split() if is_known else ["$(...)"]
         command = Command(inner)
         command.dynamic = set() if is_known else {len(inner) - 1}
-    before = len(judge.calls)
-    found = judge.shell(inner[0]) if len(inner) == 1 and " " in inner[0] else judge.words(inner, command)
-    if len(judge.calls) > before and any(option in ("-P", "--max-procs") for option, *_ in read):
-        return _several(name, judge)
+    found = judge.shell(inner[0]) if len(inner) == 1 and " " in inner[0] else judge.deeper().program(inner, command)
+    if any(option in ("-P", "--max-procs") for option, *_ in read):  # several at once
+        judge.place.calls += judge.place.calls
     return strongest([*findings, found])
-
-
-def _several(name: str, judge: Judge) -> Finding:
-    told = f"{name} starts several commands that use the card; one after the other: {judge.calls[-1]}"
-    return deny("H1", told)
 
 
 def _over(inner: list[str], words: list[str], judge: Judge) -> Finding:
     """A program that gets its files from another command: do the words of that one name a kept file?"""
     name = name_of(inner[0])
-    is_reader = name in tables.READERS and not edits_in_place(name, inner[1:])
-    return LOOKS if is_reader or name == tables.NAME else judge_writer("xargs", words[1:], judge.place)
+    is_reader = name in tables.READERS and not files.edits_in_place(name, inner[1:])
+    return LOOKS if is_reader or name == tables.NAME else files.judge_writer("xargs", words[1:], judge.place)
 
 
 def _script(name: str, rest: list[str], command: Command, judge: Judge) -> Finding:
@@ -151,17 +137,17 @@ def _script(name: str, rest: list[str], command: Command, judge: Judge) -> Findi
         texts = {"eval": [" ".join(rest)], "trap": rest[:1]}.get(name, [word.partition("=")[2] for word in rest])
         found = strongest([judge.shell(text) for text in texts])
         return found if name == "eval" else found.doubted()
-    *read, (_, _, rest) = options(rest, ("-o", "-O", "--rcfile", "--init-file"))
+    *read, (_, _, rest) = options(rest, frozenset(("-o", "-O", "--rcfile", "--init-file")))
     if rest and any("c" in option and not option.startswith("--") for option, *_ in read):
-        return judge.shell(rest[0], arguments=rest[1:])
+        return judge.shell(rest[0], rest[1:])
     if not rest or rest[0] in ("-", "/dev/stdin", "$(...)"):
         text = judge.fed_to(command)
         if text is None and command.source is not None:
             told = f"the guard can't tell what this {name} would run; keep the text in a file and run that"
             return ask("guard", told)
-        return judge.shell(text, arguments=rest or None).doubted() if text else NOTHING
+        return judge.shell(text, rest or None).doubted() if text else NOTHING
     if judge.place.is_ours(rest[0]):
-        return judge.words(rest, command).doubted()
+        return judge.deeper().program(rest, command).doubted()
     return NOTHING if rest[0].endswith("/activate") else _by_path(rest, command, judge)
 
 
@@ -175,12 +161,11 @@ def _reader(name: str, rest: list[str], command: Command, judge: Judge) -> Findi
     writes = tables.READERS[name] or ()
     code = [word for at, word in enumerate(rest) if rest[at - 1 : at] in (["-e"], ["--expression"])]
     code = code or [word for word in rest if not word.startswith("-")][:1]
-    is_code = name in tables.CODE_READERS and any(
-        mark in w or w.lstrip("0123456789,$ ").startswith("e ") for w in code for mark in tables.CODE_WRITES
-    )
-    if not is_code and not edits_in_place(name, rest) and not any(word.startswith(writes) for word in rest):
+    runs = [w for w in code if w.lstrip("0123456789,$ ").startswith("e ") or any(m in w for m in tables.CODE_WRITES)]
+    is_code = name in tables.CODE_READERS and runs
+    if not is_code and not files.edits_in_place(name, rest) and not any(word.startswith(writes) for word in rest):
         return LOOKS
-    findings = [NOTHING, judge_writer(name, [*rest, *" ".join(rest).split()], judge.place)]
+    findings = [NOTHING, files.judge_writer(name, [*rest, *" ".join(rest).split()], judge.place)]
     findings += _found(rest, command, judge) if name == "find" else [_code(rest, command, judge)]
     findings += [judge.shell(w.partition("e ")[2]).doubted() for w in code if name == "sed" and "e " in w]
     return strongest(findings)
@@ -192,13 +177,11 @@ def _found(rest: list[str], command: Command, judge: Judge) -> list[Finding]:
     file = next((rest[n + 1] for n, word in enumerate(rest[:-1]) if word == "-name"), "{}")
     path = light.join(rest[0], file)
     for at, word in enumerate(rest):
-        if word in ("-exec", "-execdir", "-ok", "-okdir"):
-            end = next((n for n in range(at, len(rest)) if rest[n] in (";", "+")), len(rest))
-            inner = [w.replace("{}", file if "*" in file else path) for w in rest[at + 1 : end]]
-            findings.append(judge.words(inner, command).doubted())
-            findings += [_over(inner, ["find", *rest[:at]], judge)] if inner else []
-        elif word == "-delete":
-            findings += [kept_file(w, judge.place) for w in [*rest[:at], path] if not w.startswith("-")]
+        end = next((n for n in range(at, len(rest)) if rest[n] in (";", "+")), len(rest))
+        inner = [w.replace("{}", file if "*" in file else path) for w in rest[at + 1 : end]]
+        if word == "-delete" or (inner and word in ("-exec", "-execdir", "-ok", "-okdir")):
+            findings.append(_over(["rm"] if word == "-delete" else inner, ["find", *rest[:at], path], judge))
+            findings += [judge.deeper().program(inner, command).doubted()] if word != "-delete" else []
     return findings
 
 
@@ -210,13 +193,20 @@ def _unknown(name: str, words: list[str], command: Command, judge: Judge) -> Fin
     if name == "mkdir" or {*rest[:1]} & tables.SHOWING:
         return NOTHING
     if name == "tee":
-        return judge_writer(name, rest, judge.place, from_git=command.from_git)
+        return files.judge_writer(name, rest, judge.place, from_git=command.from_git)
     is_look = name == "tar" and "x" not in (rest or [""])[0] and "--extract" not in rest
-    taken = _takes_edits(name, rest, command, judge) if judge.place.has_open_session() and not is_look else ""
-    if taken:
-        return lost_edits(taken)
+    how = ""
+    if name == "tar" and not is_look and (command.from_git or judge.place.archived):
+        how = "git archive | tar"
+    elif name == "patch" and any(w == "--reverse" or (w[:1] == "-" and w[1:2] != "-" and "R" in w) for w in rest):
+        how = "patch -R"
+    elif name in tables.COPIES and command.from_git:
+        kinds = [light.kind(judge.place.real(word.removeprefix("of="))) for word in rest]
+        how = "git show" if light.FILE in kinds else ""
+    if how and judge.place.has_open_session():
+        return files.lost_edits(how)
     named = [*rest, "patched"] if name == "patch" else rest
-    findings = [NOTHING if is_look else judge_writer(name, named, judge.place)]
+    findings = [NOTHING if is_look else files.judge_writer(name, named, judge.place)]
     if name in tables.INTERPRETERS:
         findings.append(_code(rest, command, judge))
     elif name not in tables.TALKERS:
@@ -225,35 +215,24 @@ def _unknown(name: str, words: list[str], command: Command, judge: Judge) -> Fin
     return strongest([NOTHING, *findings])
 
 
-def _takes_edits(name: str, rest: list[str], command: Command, judge: Judge) -> str:
-    """In words, what puts files of another commit over the tree; nothing where it does not."""
-    if name == "tar" and (command.from_git or judge.place.archived):
-        return "git archive | tar"
-    if name == "patch" and any(w == "--reverse" or (w[:1] == "-" and w[1:2] != "-" and "R" in w) for w in rest):
-        return "patch -R"
-    files = [light.kind(judge.place.real(word.removeprefix("of="))) for word in rest]
-    return "git show" if name in tables.COPIES and command.from_git and light.FILE in files else ""
-
-
 def _named_in(name: str, rest: list[str], command: Command, judge: Judge) -> list[Finding]:
     """Programs that stand in the words of another one (sudo, tmux, docker, watch, vim, ...), and texts of shell."""
-    is_later = name in tables.LATER
-    before, found = len(judge.calls), list[Finding]()
+    found, inner, is_later = list[Finding](), judge.deeper(), name in tables.LATER
+    inner.background = inner.background or is_later
     rest = rest[: rest.index(":::")] if ":::" in rest else rest[:60]  # of parallel
     for at, word in enumerate(rest):
         bare = (word.partition("=")[2] if word.startswith("-") and "=" in word else word).lstrip("!:@")
         tail = [*(["sh"] if bare.endswith(".sh") else []), bare, *rest[at + 1 :]]
         is_name = _family(name_of(tail[0])) in tables.COMMANDS | tables.INSTALLERS | {"python"}
         if " " in bare or "\n" in bare:
-            found.append(judge.shell(bare, background=is_later))
+            found.append(inner.text(bare))
         elif is_name and rest[at - 1 : at] not in (["-t"], ["-s"], ["--name"], ["--tag"]):
-            found.append(judge.words(tail, command, background=is_later))
+            found.append(inner.program(tail, command))
         elif is_later and not word.startswith("-"):
-            found.append(judge.shell(judge.place.read(word) or "", background=True))
-    if is_later:
-        found.append(judge.shell(judge.fed_to(command) or "", background=True))
-    if name in tables.PARALLEL and len(judge.calls) > before:
-        found.append(_several(name, judge))
+            found.append(inner.text(judge.place.read(word) or ""))
+    found += [inner.text(judge.fed_to(command) or "")] if is_later else []
+    if name in tables.PARALLEL:
+        judge.place.calls += judge.place.calls
     return [one.doubted() for one in found]
 
 
@@ -273,7 +252,7 @@ def _by_path(words: list[str], command: Command, judge: Judge) -> Finding:
         return NOTHING
     first = text.splitlines()[0]
     is_shell = not first.startswith("#!") or any(shell in first for shell in tables.SHELLS)
-    found = judge.shell(text, arguments=words).doubted() if is_shell else NOTHING
+    found = judge.shell(text, words).doubted() if is_shell else NOTHING
     if "python" in first:
         found = judge_program(text, words[0], words, command, judge)
-    return saved_script(words[0], judge.place, found) if judge.locked else found
+    return files.saved_script(words[0], judge.place, found) if judge.locked else found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posix
-from _json import encode_basestring_ascii, make_scanner
+from _json import encode_basestring_ascii, make_encoder, make_scanner
 
 DIRECTORY, FILE, LINK = 0o040000, 0o100000, 0o120000
 
@@ -22,8 +22,10 @@ def kind(path: str, *, follow: bool = True) -> int:
 
 
 def join(folder: str, *parts: str) -> str:
-    """The parts below the folder; one that begins at the root stands for itself."""
+    """The parts below the folder; one that begins at the root stands for itself, `~` for the home folder."""
     for part in parts:
+        if part == "~" or part.startswith("~/"):
+            part = variable("HOME") + part[1:]
         folder = part if part.startswith("/") or not folder else f"{folder.rstrip('/')}/{part}"
     return folder
 
@@ -36,11 +38,6 @@ def parent(path: str) -> str:
 def name(path: str) -> str:
     """The last part of it."""
     return path.rpartition("/")[2]
-
-
-def expand(path: str) -> str:
-    """`~` is the home folder."""
-    return variable("HOME") + path[1:] if path == "~" or path.startswith("~/") else path
 
 
 def real(path: str) -> str:
@@ -92,11 +89,7 @@ class _Strict:
 
 
 def parse_json(text: str) -> object:
-    """The value in the text.
-
-    Raises:
-        ValueError: it is no JSON.
-    """
+    """The value in the text. Raises ValueError: it is no JSON."""
     text = text.strip(" \t\r\n")  # what JSON calls white space
     try:
         value, end = make_scanner(_Strict)(text, 0)  # type: ignore[arg-type]
@@ -109,10 +102,5 @@ def parse_json(text: str) -> object:
 
 def to_json(value: object) -> str:
     """What the hooks answer, texts escaped to ASCII."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{to_json(str(key))}: {to_json(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(to_json, value)) + "]"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return repr(value) if isinstance(value, (int, float)) else encode_basestring_ascii(str(value))
+    encoder = make_encoder(None, str, encode_basestring_ascii, None, ": ", ", ", False, False, True)
+    return "".join(encoder(value, 0))

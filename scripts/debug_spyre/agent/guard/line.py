@@ -21,32 +21,21 @@ class Judge:
         self.background = background
         self.depth = 0
         self.locked = False  # under exec and lock: saved scripts and tests are allowed
-        self.calls: list[str] = []  # our calls so far that use the card
 
-    def deeper(self, *, background: bool = False, locked: bool = False) -> Judge:
+    def deeper(self) -> Judge:
         """The same, one level deeper."""
-        inner = type(self)(self.place, background=background or self.background)
-        inner.depth, inner.locked, inner.calls = self.depth + 1, locked or self.locked, self.calls
+        inner = type(self)(self.place, background=self.background)
+        inner.depth, inner.locked = self.depth + 1, self.locked
         return inner
 
-    def shell(self, text: str, *, background: bool = False, arguments: list[str] | None = None) -> Finding:
+    def shell(self, text: str, arguments: list[str] | None = None) -> Finding:
         """A text of shell, one level deeper; `arguments` are its $0, $1, ..."""
         given = {str(number): word for number, word in enumerate(arguments or ())}
-        if arguments:
-            given["@"] = " ".join(arguments[1:])
-        return self.deeper(background=background).text(text, given)
-
-    def words(self, words: list[str], command: Command, *, background: bool = False, locked: bool = False) -> Finding:
-        """What these words run, one level deeper."""
-        return self.deeper(background=background, locked=locked).program(words, command)
+        return self.deeper().text(text, {**given, "@": " ".join((arguments or [])[1:])} if arguments else {})
 
     def program(self, words: list[str], command: Command) -> Finding:
         """A program and its arguments."""
         raise NotImplementedError
-
-    def vouched(self, finding: Finding) -> Finding:
-        """The finding of what something like `uv run` runs: allowed only under the lock."""
-        return finding if self.locked else finding.doubted()
 
     def text(self, text: str, variables: dict[str, str] | None = None) -> Finding:
         """Every command in the text."""
@@ -79,10 +68,9 @@ class Judge:
             is_program = text is None and name_of(words[-2]) in tables.COMMANDS
             self.place.note_written(words[-1], f'{words[-2]} "$@"' if is_program else text)
         elif name in ("cat", "tee", "echo", "printf"):
-            text = printed(words) if name in ("echo", "printf") else self.fed_to(command)
             targets = [target for operator, target in command.redirects if operator.startswith(">")]
             for target in targets + [w for w in words[1:] if name == "tee" and not w.startswith("-")]:
-                self.place.note_written(target, text, append=True)
+                self.place.note_written(target, self._output_of(command))
         self.place.archived = self.place.archived or (name == "git" and "archive" in words)
 
     def _command(self, command: Command) -> Finding:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from debug_spyre.agent.guard import tables
-from debug_spyre.agent.guard.finding import (
-    ALLOW,
-    HARMLESS,
-    NOTHING,
-    OURS,
-    Finding,
-    ask,
-    deny,
-    judge_name,
-    persons_decision,
-)
+from debug_spyre.agent.guard import finding, tables
+from debug_spyre.agent.guard.finding import ALLOW, HARMLESS, NOTHING, OURS, Finding, ask, deny
 from debug_spyre.agent.guard.line import Judge
 from debug_spyre.agent.guard.shell import Command
 from debug_spyre.agent.guard.shell_words import join, options
 from debug_spyre.agent.guard.tables import NAME
+
+REFUSED = {
+    "H1": "xdist starts several processes on one card; run serially: {line}",
+    "R3": f"-k can't take ( = , or brackets ({{value!r}}): pass full node ids in 'single quotes', as {NAME} run --collect-only -q FILE lists them",
+    "R4": "-W {value} catches unrelated warnings too; the exact filter of the installed torch-spyre is: {line}",
+}
 
 
 def selection(arguments: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
@@ -51,18 +47,8 @@ def _broken_rule(option: str, value: str) -> str:
 def judge_selection(arguments: list[str]) -> Finding:
     """What our own command refuses too."""
     kept, broken = selection(arguments)
-    for rule, value in broken[:1]:
-        line = f"{NAME} run {join(kept)}"
-        if rule == "H1":
-            return deny(rule, f"xdist starts several processes on one card; run serially: {line}")
-        if rule == "R4":
-            told = f"the exact filter of the installed torch-spyre is: {line}"
-            return deny(rule, f"-W {value} catches unrelated warnings too; {told}")
-        told = (
-            f"list full node ids with {NAME} run --collect-only -q FILE and pass the ones you mean, in 'single quotes'"
-        )
-        return deny(rule, f"-k can't take ( = , or brackets ({value!r}): {told}")
-    return NOTHING
+    line = f"{NAME} run {join(kept)}"
+    return next((deny(rule, REFUSED[rule].format(line=line, value=value)) for rule, value in broken), NOTHING)
 
 
 def judge_own(words: list[str], command: Command, judge: Judge) -> Finding:
@@ -70,10 +56,9 @@ def judge_own(words: list[str], command: Command, judge: Judge) -> Finding:
     verb, rest = "".join(words[1:2]), words[2:]
     inner = options(rest, tables.INNER_VALUED)[-1][2] if verb in ("exec", "lock") else []
     own = rest[: len(rest) - len(inner)]
-    persons = _persons_decision(verb, own, command)
-    if persons.stops:
-        return persons
-    judged = _judge_inner(inner, command, judge) if inner else OURS
+    judged = _persons_decision(verb, own, command)
+    if inner and judged is OURS:
+        judged = _judge_inner(inner, command, judge)
     if judged.verdict != ALLOW:
         return judged
     addopts = next((value for name, value in command.assigns if name == "PYTEST_ADDOPTS"), "")
@@ -81,8 +66,9 @@ def judge_own(words: list[str], command: Command, judge: Judge) -> Finding:
         bad = judge_selection(arguments)
         if bad.stops:
             return bad
-    if uses_card(verb, rest, inner):
-        judge.calls.append(join(words))
+    is_idle = {"--help", "-h", *tables.NO_CARD_OPTIONS.get(verb, ())} & {*rest} or (verb == "lock" and not inner)
+    if (verb in tables.CARD_VERBS and not is_idle) or tables.CARD_OPTIONS.get(verb) in rest:
+        judge.place.calls.append(join(words))
         if judge.background or command.background:
             return _in_the_background(verb, rest)
     hidden = command.dynamic and verb in tables.PERSONS_VERBS and any("$" in word[:2] for word in own)
@@ -100,9 +86,10 @@ def _persons_decision(verb: str, own: list[str], command: Command) -> Finding:
         if word.startswith("$") and verb in tables.ENDING_VERBS and command.dynamic and not is_value:
             return deny("gate", f"{word} may hold a person's decision: write out what {verb} gets")
         variable = "".join(own[at + 1 : at + 2]) if word == "--env" else word.removeprefix("--env=")
-        if word.startswith("--env") and judge_name(variable.partition("=")[0]).stops:
-            return judge_name(variable.partition("=")[0])
-    return persons_decision(NAME, [verb, *own])
+        if word.startswith("--env") and finding.judge_name(variable.partition("=")[0]).stops:
+            return finding.judge_name(variable.partition("=")[0])
+    found = finding.persons_decision(NAME, [verb, *own])
+    return found if found.stops else OURS
 
 
 def _in_the_background(verb: str, rest: list[str]) -> Finding:
@@ -113,18 +100,13 @@ def _in_the_background(verb: str, rest: list[str]) -> Finding:
     return deny("H1", f"no background start: {told}: {join([NAME, verb, *limit, *rest])}{later}")
 
 
-def uses_card(verb: str, rest: list[str], inner: list[str]) -> bool:
-    """The call uses the card."""
-    if verb == "lock" or {"--help", "-h", *tables.NO_CARD_OPTIONS.get(verb, ())} & {*rest}:
-        return bool(inner) and verb == "lock"
-    return verb in tables.CARD_VERBS or tables.CARD_OPTIONS.get(verb, "-") in rest
-
-
 def _judge_inner(inner: list[str], command: Command, judge: Judge) -> Finding:
     """The command inside exec and lock: judged under the lock, where saved scripts and tests are allowed."""
     bare = Command(list(inner))
     bare.stdin, bare.source, bare.redirects = command.stdin, command.source, command.redirects
-    found = judge.words(inner, bare, locked=True)
+    under = judge.deeper()
+    under.locked = True
+    found = under.program(inner, bare)
     if found.verdict in (ALLOW, HARMLESS):
         return OURS
     if found.stops and not found.card:

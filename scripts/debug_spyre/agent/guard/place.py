@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posix
+import time
 
 from debug_spyre.agent.guard import light
 from debug_spyre.agent.guard.tables import NAME
@@ -20,29 +21,31 @@ class Place:
         self.client = client
         self.project = project or checkout_of(cwd)
         self.written: dict[str, str] = {}  # files that the same call writes before it runs them
+        self.calls: list[str] = []  # our calls so far that use the card
         self.archived = False  # git archive stood before
         self.bare_name = False  # our command was named without its path
         self._open: bool | None = None
 
-    def note_written(self, path: str, text: str | None, *, append: bool = False) -> None:
+    def note_written(self, path: str, text: str | None) -> None:
         """The same call writes this text into the file before it runs it."""
+        real = self.real(path)
         if text is not None:
-            before = self.written.get(self.real(path), "") if append else ""
-            self.written[self.real(path)] = before + text + "\n"
+            self.written[real] = self.written.get(real, "") + text + "\n"
 
     def read(self, path: str) -> str | None:
         """The text of a file, None where it can't be read."""
-        if self.written and self.real(path) in self.written:
-            return self.written[self.real(path)]
+        real = self.real(path)
+        if real in self.written:
+            return self.written[real]
         try:
-            with open(light.join(self.cwd, light.expand(path)), "rb") as stream:
+            with open(real, "rb") as stream:
                 return stream.read(MAX_SCRIPT).decode("utf-8", "replace")
         except (OSError, ValueError):
             return None
 
     def real(self, path: str) -> str:
         """The path without links and dots."""
-        return light.real(light.join(self.cwd, light.expand(path)))
+        return light.real(light.join(self.cwd, path))
 
     def top(self) -> str:
         """The checkout's folder."""
@@ -76,11 +79,6 @@ class Place:
             self._open = bool(live_journals(self.logs()))
         return self._open
 
-    def is_here(self, folder: str) -> bool:
-        """The folder belongs to the checkout of the sessions: not to another clone, a worktree or one nested in it."""
-        root = checkout_of(self.real(folder))
-        return root is not None and self.project is not None and root == checkout_of(self.project)
-
     def logs(self) -> str:
         """Where the sessions of this checkout live."""
         override = light.variable("DEBUG_SPYRE_LOGS")
@@ -92,18 +90,16 @@ class Place:
         if '"dir_info"' in text or '"file://' in text:
             return "a local build of torch-spyre is installed"
         locked = (self.read(light.join(self.top(), "uv.lock")) or "").partition('name = "torch-spyre"')[2]
-        source = locked[:800].partition("source = ")[2].partition("\n")[0]
-        commit, pin = (
-            (text.partition('"commit_id"')[2].split('"') + [""] * 2)[1],
-            source.rpartition("#")[2].partition('"')[0],
-        )
-        if not commit or "#" not in source or commit.startswith(pin) or pin.startswith(commit):
+        _, hash_sign, pin = locked[:800].partition("source = ")[2].partition("\n")[0].rpartition("#")
+        pin = pin.partition('"')[0]
+        commit = [*text.partition('"commit_id"')[2].split('"'), "", ""][1]
+        if not commit or not hash_sign or commit.startswith(pin) or pin.startswith(commit):
             return ""
         return f"the installed torch-spyre ({commit[:9]}) differs from the pin ({pin[:9]})"
 
     def _record(self) -> str:
         """What the installed torch-spyre says of where it came from."""
-        own = light.join(self.project, ".venv") if self.project else ""
+        own = light.join(self.project or "", ".venv")
         for place in (light.variable("UV_PROJECT_ENVIRONMENT"), own, light.variable("VIRTUAL_ENV")):
             lib = light.join(self.cwd, place, "lib") if place else ""
             for folder in (light.join(lib, python, "site-packages") for python in light.listed(lib)):
@@ -117,7 +113,7 @@ def checkout_of(start: str) -> str | None:
     """The git checkout around a folder."""
     folder = light.real(start)
     while not light.kind(light.join(folder, ".git")):
-        if light.parent(folder) == folder:
+        if folder == "/":
             return None
         folder = light.parent(folder)
     return folder
@@ -125,8 +121,6 @@ def checkout_of(start: str) -> str | None:
 
 def live_journals(logs: str) -> list[tuple[str, bytes]]:
     """(folder, bytes) of the sessions that are investigating and were touched within a day, oldest first."""
-    import time
-
     found = []
     for folder in (light.join(logs, name) for name in light.listed(logs) if name.startswith("debug-")):
         try:

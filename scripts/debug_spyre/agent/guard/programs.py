@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from debug_spyre.agent.guard import light, tables
-from debug_spyre.agent.guard.files import SCRIPT, saved_script
+from debug_spyre.agent.guard.files import SCRIPT, is_test, saved_script
 from debug_spyre.agent.guard.finding import EXPERIMENT, LOOKS, NOTHING, Finding, ask, deny, strongest
 from debug_spyre.agent.guard.line import Judge
 from debug_spyre.agent.guard.own import judge_selection, selection
@@ -22,13 +22,12 @@ def judge_pytest(words: list[str], command: Command, judge: Judge) -> Finding:
         return NOTHING
     if tables.RUNS_NOTHING & {*arguments}:
         return bad if bad.rule == "H1" else NOTHING
-    session, overrides = judge.place.has_open_session(), _environment(command)
-    verb = "run" if session or overrides else "triage"
-    line = join([NAME, verb, *(_run_name(command) if session else []), *overrides, *selection(arguments)[0]])
+    overrides = _environment(command)
+    verb = "run" if overrides or judge.place.has_open_session() else "triage"
+    line = join([NAME, verb, *overrides, *selection(arguments)[0]])
     if bad.stops:
         return deny(bad.rule, f"{bad.reason}. And pytest uses the card, so it runs under the lock: {line}")
-    told = f"pytest uses the card, which takes one process at a time. Under the lock, with its output kept: {line}"
-    return deny("H1", told, card=True)
+    return outside_the_lock(words, command, "pytest uses the card", line)
 
 
 def _environment(command: Command) -> list[str]:
@@ -37,72 +36,50 @@ def _environment(command: Command) -> list[str]:
     return [word for pair in pairs for word in ("--env", pair)]
 
 
-def _run_name(command: Command) -> list[str]:
-    """--as NAME where the output was to go to a file of that name."""
-    texts = [*(target for _, target in command.redirects), *command.words]
-    stems = [light.name(text).partition(".")[0] for text in texts]
-    return next((["--as", stem] for stem in stems if stem in tables.RUN_NAMES), [])
-
-
-def outside_the_lock(words: list[str], command: Command, why: str) -> Finding:
-    """Any other command that uses the card."""
-    line = join([NAME, "exec", *_environment(command), "--", *words])
+def outside_the_lock(words: list[str], command: Command, why: str, line: str = "") -> Finding:
+    """A command that uses the card, and the line that stands in its place."""
+    line = line or join([NAME, "exec", *_environment(command), "--", *words])
     told = f"{why}, and the card takes one process at a time. Under the lock, with its output kept: {line}"
     return deny("H1", told, card=True)
 
 
-def is_test(word: str) -> bool:
-    """The word names tests: a node id, a test file, the folder of tests."""
-    file = light.name(word.partition("::")[0])
-    return "::" in word or (file.startswith("test_") and file.endswith(".py")) or word in ("tests", "tests/")
-
-
 def judge_python(words: list[str], command: Command, judge: Judge) -> Finding:
     """A Python with -m, -c, a script, or a program on stdin."""
-    kind, value, rest = python_target(words)
-    if kind == "-m":
-        return _judge_module(value, rest, words, command, judge)
-    if kind == "script" and light.name(value) in tables.TESTERS:
-        return judge_pytest([value, *rest], command, judge)
-    if kind == "script" and light.name(value) == "setup.py" and {*rest} & {"install", "develop"}:
-        return ask("P4", "a person confirms changes of the environment (setup.py)")
-    if kind == "looks":
-        return LOOKS
-    text = value if kind == "-c" else judge.place.read(value) if kind == "script" else judge.fed_to(command)
-    found = judge_program(text, value if kind == "script" else "", words, command, judge)
-    if kind == "-c" and not judge.locked and _only_filters(value):
-        return LOOKS
-    if judge.locked:
-        return saved_script(value, judge.place, found) if kind == "script" else NOTHING if found.card else found
-    if kind == "script" and is_test(value) and not found.stops and judge.place.is_spyre_place():
-        return outside_the_lock(words, command, f"{value} is a test")
-    return found
-
-
-def python_target(words: list[str]) -> tuple[str, str, list[str]]:
-    """What a Python runs: ("-m", module, rest), ("-c", text, rest), ("script", path, rest), ("stdin", "", []) or ("looks", ...)."""
-    for option, value, rest in options(words[1:], ("-m", "-c", "-W", "-X")):
+    for option, value, rest in options(words[1:], frozenset(("-m", "-c", "-W", "-X"))):
         if option in ("--version", "--help", "-V", "-VV", "-h"):
-            return "looks", "", []
-        if option in ("-m", "-c"):
-            return option, value, rest
-    is_script = rest and rest[0] not in ("-", "/dev/stdin", "$(...)")  # $(...): it was <(...)
-    return ("script", rest[0], rest[1:]) if is_script else ("stdin", "", [])
+            return LOOKS
+        if option == "-m":
+            return _judge_module(value, rest, words, command, judge)
+        if option == "-c":
+            break
+    path = rest[0] if option != "-c" and rest and rest[0] not in ("-", "/dev/stdin", "$(...)") else ""  # $(...): <(...)
+    if not path:
+        found = judge_program(value if option == "-c" else judge.fed_to(command), "", words, command, judge)
+        is_filter = option == "-c" and not judge.locked and _only_filters(value)
+        return LOOKS if is_filter else NOTHING if judge.locked and found.card else found
+    if light.name(path) in tables.TESTERS:
+        return judge_pytest(rest, command, judge)
+    if light.name(path) == "setup.py" and {*rest} & {"install", "develop"}:
+        return ask("P4", "a person confirms changes of the environment (setup.py)")
+    found = judge_program(judge.place.read(path), path, words, command, judge)
+    if judge.locked:
+        return saved_script(path, judge.place, found)
+    if is_test(path) and not found.stops and judge.place.is_spyre_place():
+        return outside_the_lock(words, command, f"{path} is a test")
+    return found
 
 
 def _judge_module(module: str, rest: list[str], words: list[str], command: Command, judge: Judge) -> Finding:
     root = module.partition(".")[0]
     if root in tables.MODULES_OF_PROGRAMS:
-        found = judge.words([tables.MODULES_OF_PROGRAMS[root], *rest], command)
-        return found if found is LOOKS else judge.vouched(found)
+        found = judge.deeper().program([tables.MODULES_OF_PROGRAMS[root], *rest], command)
+        return found if found is LOOKS or judge.locked else found.doubted()
     if root in ("venv", "ensurepip", "virtualenv"):
         return ask("P4", f"a person confirms changes of environments (python -m {root})")
     if root in tables.RUN_MODULES:
-        at = next(
-            (at for at, w in enumerate(rest) if w == "-m" or w.endswith(".py") or light.name(w) in tables.TESTERS), -1
-        )
-        if at >= 0:
-            return judge_python(["python", *rest[at:]], command, judge)
+        for at, word in enumerate(rest):
+            if word == "-m" or word.endswith(".py") or light.name(word) in tables.TESTERS:
+                return judge_python(["python", *rest[at:]], command, judge)
         return judge_program("\n".join(rest), "", words, command, judge)
     if root == "unittest" and (judge.locked or not judge.place.is_spyre_place()):
         return EXPERIMENT if judge.locked else NOTHING
@@ -127,10 +104,9 @@ def judge_program(text: str | None, path: str, words: list[str], command: Comman
     inner = strongest([judge.shell(literal) for literal in literals]) if runs else NOTHING
     if inner.stops and not inner.card:
         return inner
-    reached = reaches_card(text) or ("runs pytest" if inner.card or ("pytest" in text and "main(" in text) else "")
-    if not reached and runs and not path:
-        files = [judge.place.read(literal) or "" for literal in literals if literal.endswith(".py")]
-        reached = next(filter(None, map(reaches_card, files)), "")
+    texts = [text, *(judge.place.read(word) or "" for word in literals if runs and not path and word.endswith(".py"))]
+    is_test_run = inner.card or ("pytest" in text and "main(" in text)
+    reached = next(filter(None, map(reaches_card, texts)), "runs pytest" if is_test_run else "")
     if not reached:
         return NOTHING
     if path:
@@ -142,12 +118,9 @@ def judge_program(text: str | None, path: str, words: list[str], command: Comman
 
 def _only_filters(text: str) -> bool:
     """A program that reads its stdin and prints: it imports only what can do nothing else."""
-    if any(mark in text for mark in tables.UNPLAIN_CODE):
-        return False
     lines = [line.strip() for line in text.replace("\n", ";").split(";") if "import" in line]
-    return all(
-        line.startswith("import ") and set(line[7:].replace(",", " ").split()) <= tables.PLAIN_MODULES for line in lines
-    )
+    modules = {word for line in lines for word in line.removeprefix("import ").replace(",", " ").split()}
+    return modules <= tables.PLAIN_MODULES and not any(mark in text for mark in tables.UNPLAIN_CODE)
 
 
 def _literals(text: str) -> list[str]:
@@ -155,10 +128,7 @@ def _literals(text: str) -> list[str]:
     found: list[str] = []
     for line in text.splitlines():
         row: list[str] = []
-        while True:
-            quote = next((char for char in line if char in "'\"`"), "")
-            if not quote:
-                break
+        while quote := next((char for char in line if char in "'\"`"), ""):
             between, _, line = line.partition(quote)
             literal, _, line = line.replace(f"\\{quote}", "\0").partition(quote)
             literal, line = (part.replace("\0", f"\\{quote}") for part in (literal, line))
@@ -169,28 +139,23 @@ def _literals(text: str) -> list[str]:
 
 def reaches_card(text: str) -> str:
     """In words why this source uses the card, empty where nothing says so."""
-    for line in text.splitlines() if "\n" in text else text.split(";"):
-        bare = line.strip().partition("#")[0]
-        is_import = bare.startswith(("import ", "from ")) or "; import" in bare
-        if is_import or "__import__" in bare or "import_module" in bare:
-            for mark in ",.'\"();":
-                bare = bare.replace(mark, " ")
-            for module in tables.SPYRE_MODULES:
-                if module in bare.split():
-                    return f"imports {module}"
+    for line in text.replace(";", "\n").splitlines():
+        bare = line.partition("#")[0]
+        for mark in ",.'\"()":
+            bare = bare.replace(mark, " ")
+        words = bare.split()
+        module = next((module for module in tables.SPYRE_MODULES if module in words), "")
+        if module and (words[0] in ("import", "from") or {"__import__", "import_module"} & {*words}):
+            return f"imports {module}"
     is_device = any(mark in text for mark in tables.SPYRE_DEVICE) and "torch" in text
     return "uses the spyre device" if is_device else ""
 
 
 def judge_card_program(words: list[str], command: Command, judge: Judge) -> Finding:  # noqa: ARG001
     """vllm, torchrun and their like: what loads a model, or starts processes that do."""
-    name, verbs = light.name(words[0]), tables.CARD_PROGRAMS[light.name(words[0])]
-    verb = next((word for word in words[1:2] if word in verbs), "")
-    if verbs and not verb:
-        return NOTHING
-    return outside_the_lock(
-        words, command, f"{name} {verb} uses the card" if verb else f"{name} starts processes that use the card"
-    )
+    verbs = tables.CARD_PROGRAMS[light.name(words[0])]
+    is_card = not verbs or verbs & {*words[1:2]}
+    return outside_the_lock(words, command, f"{join(words[:2])} uses the card") if is_card else NOTHING
 
 
 def judge_task(words: list[str], command: Command, judge: Judge) -> Finding:
@@ -198,8 +163,9 @@ def judge_task(words: list[str], command: Command, judge: Judge) -> Finding:
     name, rest = light.name(words[0]), words[1:]
     if set(rest) & tables.TASK_LOOKS:
         return NOTHING
-    folder = next((rest[at + 1] for at, word in enumerate(rest[:-1]) if word in ("-C", "--directory", "--prefix")), ".")
-    files = [rest[at + 1] for at, word in enumerate(rest[:-1]) if word in ("-f", "--file", "--justfile", "-c")]
+    pairs = list(zip(rest, rest[1:]))  # noqa: B905, RUF007  Python 3.9
+    folder = next((value for option, value in pairs if option in ("-C", "--directory", "--prefix")), ".")
+    files = [value for option, value in pairs if option in ("-f", "--file", "--justfile", "-c")]
     tasks = [w for w in rest if not w.startswith("-") and "=" not in w and w not in (folder, *files)]
     named = [task.rpartition(":")[2] for task in tasks if task not in tables.TASK_VERBS]
     named = named or (["test"] if tasks and name in ("npm", "pnpm", "yarn", "bun") else [])
@@ -226,21 +192,17 @@ def task_lines(text: str, tasks: list[str]) -> list[str]:
     """
     lines = text.replace("\\\n", " ").splitlines()
     heads = [(number, *_head(line)) for number, line in enumerate(lines)]
-    todo = list(tasks) or [next((name for _, name, _ in heads if name), "")]
-    seen, found = set[str](), list[str]()
-    while todo:
-        task = todo.pop(0)
-        for number, name, rest in heads if task not in seen else ():
-            if name not in (task, f"pre{task}", f"post{task}"):
-                continue
-            todo += [word for word in rest.split() if word.isidentifier()]
-            found.append(rest)
-            depth = len(lines[number]) - len(lines[number].lstrip())
-            for line in lines[number + 1 :]:
-                if line.strip() and len(line) - len(line.lstrip()) <= depth:
-                    break
-                found.append(line.strip().lstrip("@-+"))
-        seen.add(task)
+    todo, found = [*tasks] or [next((name for _, name, _ in heads if name), "")], list[str]()
+    for task in todo:  # it grows by the tasks that these need
+        for number, name, rest in heads:
+            if name in (task, f"pre{task}", f"post{task}"):
+                todo += [word for word in rest.split() if word.isidentifier() and word not in todo]
+                found.append(rest)
+                depth = len(lines[number]) - len(lines[number].lstrip())
+                for line in lines[number + 1 :]:
+                    if line.strip() and len(line) - len(line.lstrip()) <= depth:
+                        break
+                    found.append(line.strip().lstrip("@-+"))
     for line in lines:  # `NAME = value` of a Makefile or justfile
         key, equals, value = line.partition("=")
         key, value = key.strip(" :?+"), value.strip().strip("'\"")
@@ -267,8 +229,8 @@ def _lines_with_commands(name: str, path: str, text: str, tasks: list[str]) -> l
     for line in text.splitlines():
         if line.startswith("["):
             counts = line.strip() in own if own else name in line or not shared
-        for mark in "\"'[](),=-":
-            line = line.replace(mark, " " if mark != "-" or line.lstrip().startswith("- ") else mark)
+        for mark in "\"'[](),=":
+            line = line.replace(mark, " ")
         words = line.split()
         at = next((n for n, word in enumerate(words) if word in tables.IN_FILES), None)
         if counts and at is not None and words[0] not in ("deps", "#"):

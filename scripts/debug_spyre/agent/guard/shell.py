@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from debug_spyre.agent.guard import tables
 from debug_spyre.agent.guard.place import Place
 from debug_spyre.agent.guard.shell_words import MAX_DEPTH, NAMES, ShellError, in_braces, unescaped
 
 OPERATORS = ("&>>", "<<<", "<<-", ";;&", "&&", "||", ";;", ";&", "|&", "&>", "<<", ">>", "<&", ">&", "<>", ">|")
 ENDS = frozenset((";", "\n", "&", "&&", "||", "|", "|&", "(", ")", ";;", ";&", ";;&"))
-BACKGROUND = "&"
-LEADING = frozenset(
-    ("if", "then", "elif", "else", "do", "while", "until", "!", "{", "}", "fi", "done", "esac", "coproc", "time", "-p")
-)
-COMPOUND = ("for", "select", "case", "[[", "function")  # more words of theirs follow
+LEADING = tables.words("if then elif else do while until ! { } fi done esac coproc time -p for select case [[ function")
 SETTING = ("export", "declare", "local", "typeset", "readonly")
 
 
 class Command:
     """One simple command: `words` without assignments, redirects as (operator, target), text on stdin if known."""
-
-    __slots__ = ("assigns", "background", "dynamic", "redirects", "source", "stdin", "words")
 
     def __init__(self, words: list[str] | None = None) -> None:
         self.words: list[str] = words or []
@@ -60,56 +55,47 @@ class Reader:
     ) -> None:
         if depth > MAX_DEPTH:
             raise ShellError("nested too deep")
-        self.text = text.replace("\\\r\n", "").replace("\r\n", "\n")
+        self.text = text.replace("\\\r\n", "").replace("\r\n", "\n") + "\n"
         self.at = 0
         self.depth = depth
         self.variables: dict[str, str] = {} if variables is None else dict(variables)
         self.place = place  # where `cat FILE` reads
         self.found: list[Command] = []
-        self.waiting: list[tuple[Command, str, bool, bool]] = []  # here-documents whose body is still to come
-        self.buffer: list[str] = []  # the piece of the word that is being read
-        self.pieces: list[str] = []  # the pieces before it, where a variable held several words
+        self.waiting: list[tuple[Command, str, bool, str]] = []  # here-documents whose body is still to come
+        self.buffer: list[str] = []  # the word that is being read; where a variable holds several, NUL is between them
         self.quoted = self.dynamic = self.piped = False
 
     def read(self) -> list[Command]:
-        """All simple commands.
-
-        Raises:
-            ShellError: a quote, bracket or here-document does not end.
-        """
+        """All simple commands. Raises ShellError: a quote or bracket does not end."""
         current, left = Command(), list[Command]()  # `left`: the and-or list so far, for `&`
         while True:
-            token = self.token()
-            if isinstance(token, list):
-                self._words(current, token)
-            elif token is not None and token not in ENDS:
-                self._redirect(current, token)
+            sign = self.token()
+            if isinstance(sign, list):
+                self._words(current, sign)
+            elif sign is not None and sign not in ENDS:
+                self._redirect(current, sign)
             else:
-                self._finish(current, left)
-                if token is None:
+                words = current.words
+                if not words or words[0] in SETTING:
+                    pairs = [word.partition("=") for word in words[1:]]
+                    current.assigns += [(name, value) for name, equals, value in pairs if equals]
+                    self.variables.update(current.assigns)
+                if words[:2] == ["set", "--"]:
+                    self.variables["@"] = self.variables["*"] = " ".join(words[2:])
+                if words or current.redirects or current.assigns:
+                    self.found.append(current)
+                    left.append(current)
+                if sign is None:
                     break
                 current = Command()
-                if token == BACKGROUND:
-                    for command in left:
-                        command.background = True
-                if token in ("|", "|&") and left:
+                for command in left if sign == "&" else ():
+                    command.background = True
+                if sign in ("|", "|&") and left:
                     current.source = left[-1]
-                elif token not in ("&&", "||", ")"):
+                elif sign not in ("&&", "||", ")"):
                     left = []
         self.newline()
         return self.found
-
-    def _finish(self, current: Command, left: list[Command]) -> None:
-        words = current.words
-        if not words or words[0] in SETTING:
-            pairs = [word.partition("=") for word in words[1:]]
-            current.assigns += [(name, value) for name, equals, value in pairs if equals]
-            self.variables.update(current.assigns)
-        if words[:2] == ["set", "--"]:
-            self.variables["@"] = self.variables["*"] = " ".join(words[2:])
-        if words or current.redirects or current.assigns:
-            self.found.append(current)
-            left.append(current)
 
     def _words(self, current: Command, words: list[str]) -> None:
         for word in words:
@@ -123,7 +109,7 @@ class Reader:
                 elif word == "function":
                     self.token()
                 current.background = current.background or word == "coproc"
-                if word in LEADING or word in COMPOUND:
+                if word in LEADING:
                     continue
             name, equals, value = word.partition("=")
             name = name.removesuffix("+")
@@ -141,7 +127,7 @@ class Reader:
         if not isinstance(target, list) or not target:
             raise ShellError(f"nothing follows {operator}")
         if operator in ("<<", "<<-"):
-            self.waiting.append((current, target[0], self.quoted, operator == "<<-"))
+            self.waiting.append((current, target[0], self.quoted, "\t" if operator == "<<-" else ""))
         elif operator == "<<<":
             current.stdin = target[0]
         elif self.piped and self.found:
@@ -154,31 +140,26 @@ class Reader:
         """The bodies of here-documents."""
         waiting, self.waiting = self.waiting, []
         for command, delimiter, quoted, strip in waiting:
-            lines = []
-            while self.at < len(self.text):
-                end = self.find("\n", self.at)
-                line = self.text[self.at : end]
-                self.at = end + 1
-                if (line.lstrip("\t") if strip else line) == delimiter:
-                    break
-                lines.append(line)
-            command.stdin = "\n".join(lines) + "\n"
+            lines = self.text[self.at :].split("\n")
+            end = next((at for at, line in enumerate(lines) if line.lstrip(strip) == delimiter), len(lines))
+            command.stdin = "\n".join(lines[:end]) + "\n"
+            self.at += len("\n".join(lines[: end + 1])) + 1
             if not quoted:
                 self.read_substitutions(command.stdin)
 
     def read_substitutions(self, text: str) -> None:
         """Only the substitutions in this text count."""
-        if "$(" in text or "`" in text:
-            inner = Reader(text, self.depth + 1, self.variables, self.place)
-            while inner.at < len(inner.text):
-                inner.expand(inside=True)
-            self.found += inner.found
+        inner = Reader(text, self.depth + 1, self.variables, self.place)
+        while inner.at < len(inner.text):
+            inner.expand(inside=True)
+        self.found += inner.found
 
     def output_of(self, inner: str) -> str | None:
         """The output of echo, printf, which and cat; the commands of all others are read too."""
         commands = Reader(inner, self.depth + 1, self.variables, self.place).read()
         self.found += commands
-        words = commands[0].words if len(commands) == 1 and not commands[0].dynamic else []
+        is_plain = len(commands) == 1 and not commands[0].dynamic and self.text[self.at] not in "<>"
+        words = commands[0].words if is_plain else []
         if words[:1] in (["echo"], ["printf"]):
             return printed(words).replace("\n", " ")
         if words[:1] == ["which"] or words[:2] == ["command", "-v"]:
@@ -205,7 +186,7 @@ class Reader:
             elif text.startswith("\\\n", self.at):
                 self.at += 2
             elif text[self.at] == "#":
-                self.at = self.find("\n", self.at)
+                self.at = self._end("\n", self.at)
             else:
                 break
         if self.at >= len(text):
@@ -213,30 +194,15 @@ class Reader:
         end = self.at
         while text[end : end + 1].isdigit():  # a descriptor before a redirect
             end += 1
-        if text[self.at] in ";&|()<>\n" or (end > self.at and text[end : end + 1] in ("<", ">")):
-            self.at = end
-            return self._operator()
-        return self.word()
-
-    def find(self, what: str, start: int, name: str = "") -> int:
-        """Where `what` begins, the end of the text where it doesn't.
-
-        Raises:
-            ShellError: what has this name does not end.
-        """
-        at = self.text.find(what, start)
-        if at < 0 and name:
-            raise ShellError(f"{name} does not end")
-        return at if at >= 0 else len(self.text)
-
-    def _operator(self) -> str | list[str]:
-        text = self.text
-        if text.startswith("((", self.at) and text.find("))", self.at) > 0:
-            self.at = text.find("))", self.at) + 2
-            return []
-        if text[self.at] in "<>" and text.startswith("(", self.at + 1):
+        if text[self.at] not in ";&|()<>\n" and (end == self.at or text[end : end + 1] not in ("<", ">")):
             return self.word()
-        found = next((op for op in OPERATORS if text.startswith(op, self.at)), text[self.at])
+        self.at = end
+        if text.startswith("((", end) and text.find("))", end) > 0:
+            self.at = text.find("))", end) + 2
+            return []
+        if text[end] in "<>" and text.startswith("(", end + 1):
+            return self.word()
+        found = next((op for op in OPERATORS if text.startswith(op, end)), text[end])
         self.at += len(found)
         if found == "\n":
             self.newline()
@@ -246,9 +212,18 @@ class Reader:
                 self.at = end + 1
         return found
 
+    def _end(self, mark: str, start: int, *, escapes: bool = False) -> int:
+        """Where what begins at `start` has its closing mark. Raises ShellError: it has none."""
+        end = start
+        while not self.text.startswith(mark, end):
+            end += 2 if escapes and self.text[end] == "\\" else 1
+            if end >= len(self.text):
+                raise ShellError(f"no {mark} ends {self.text[start : start + 20].strip()}")
+        return end
+
     def word(self) -> list[str]:
         """One token of words."""
-        self.buffer, self.pieces = [], []
+        self.buffer = []
         self.quoted = self.dynamic = self.piped = False
         text, inside = self.text, False  # inside double quotes
         while self.at < len(text):
@@ -263,12 +238,12 @@ class Reader:
                 self.buffer.append(following if following != "\n" else "")
                 self.at += 2
             elif char == "'" and not inside:
-                end = self.find("'", self.at + 1, "a single quote")
+                end = self._end("'", self.at + 1)
                 self.buffer.append(text[self.at + 1 : end])
                 self.quoted = True
                 self.at = end + 1
             elif char == "(" and "".join(self.buffer).endswith("=") and not self.quoted:  # an array
-                end = self.find(")", self.at, "a bracket")
+                end = self._end(")", self.at)
                 self.buffer.append(text[self.at + 1 : end].replace("'", "").replace('"', ""))
                 self.at = end + 1
             elif char in " \t\r\n;&|)(<>" and not inside and text[self.at : self.at + 2] not in ("<(", ">("):
@@ -277,16 +252,15 @@ class Reader:
                 self.expand(inside=inside)
         if inside:
             raise ShellError("a double quote does not end")
-        last = "".join(self.buffer)
-        texts = [*self.pieces, last] if last or self.quoted or not self.pieces else self.pieces
+        texts = "".join(self.buffer).split("\0")
         return texts if self.quoted else [whole for text in texts for whole in in_braces(text)]
 
     def expand(self, *, inside: bool = False) -> None:
         """One character, variable or substitution outside of single quotes (`inside`: in double ones)."""
         char, following = self.text[self.at], self.text[self.at + 1 : self.at + 2]
         if char == "`":
-            end = self._end_of("`", self.at + 1)
-            self._substitute(self.text[self.at + 1 : end].replace("\\`", "`"), inside=inside)
+            end = self._end("`", self.at + 1, escapes=True)
+            self._value(self.output_of(self.text[self.at + 1 : end].replace("\\`", "`")), "$(...)", inside=inside)
             self.at = end + 1
         elif char == "$":
             self._dollar(following, inside=inside)
@@ -297,27 +271,25 @@ class Reader:
             self.buffer.append(char)
             self.at += 1
 
-    def _end_of(self, mark: str, end: int) -> int:
-        while end < len(self.text) and self.text[end] != mark:
-            end += 2 if self.text[end] == "\\" else 1
-        if end >= len(self.text):
-            raise ShellError(f"a {mark} does not end")
-        return end
-
     def _dollar(self, following: str, *, inside: bool) -> None:
         text = self.text
         if text.startswith("$((", self.at):
-            self.at = self.find("))", self.at, "an arithmetic expression") + 2
+            self.at = self._end("))", self.at) + 2
             self.dynamic = True
             self.buffer.append("0")
         elif following == "(":
             self._bracketed(inside=inside)
         elif following == "{":
-            end = self.find("}", self.at, "a variable's bracket")
-            self._braced(text[self.at + 2 : end], text[self.at : end + 1], inside=inside)
+            end = self._end("}", self.at)
+            name, literal = text[self.at + 2 : end], text[self.at : end + 1]
+            self.read_substitutions(name)
+            bare, mark, default = name.partition(":-") if ":-" in name else name.partition("-")
+            bare = bare.partition("[")[0]  # an array is all of its words
+            value = self.variables.get(bare, default if mark and "$" not in default else None)
+            self._value(value if all(c in NAMES or c == "@" for c in bare) else None, literal, inside=inside)
             self.at = end + 1
         elif following == "'" and not inside:
-            end = self._end_of("'", self.at + 2)
+            end = self._end("'", self.at + 2, escapes=True)
             self.buffer.append(unescaped(text[self.at + 2 : end]))
             self.quoted = True
             self.at = end + 1
@@ -333,30 +305,13 @@ class Reader:
             self._value(self.variables.get(name) if name else "$", text[self.at : end], inside=inside or not name)
             self.at = end
 
-    def _braced(self, name: str, literal: str, *, inside: bool) -> None:
-        """`${...}`: a plain name, an array, or a name with a default."""
-        if "$(" in name or "`" in name:
-            self.read_substitutions(name)
-        bare, colon, default = name.partition(":-") if ":-" in name else name.partition("-")
-        bare = bare.partition("[")[0]
-        value = self.variables.get(bare)
-        if value is None and colon and "$" not in default:
-            value = default
-        self._value(value if all(c in NAMES or c == "@" for c in bare) else None, literal, inside=inside)
-
     def _value(self, value: str | None, literal: str, *, inside: bool) -> None:
-        if value is None:
-            self.dynamic = True
-        if value is None or inside:
-            self.buffer.append(literal if value is None else value)
-            return
-        for mark in self.variables.get("IFS", ""):
-            value = value.replace(mark, " ")
-        for number, piece in enumerate(value.split()):
-            if number:
-                self.pieces.append("".join(self.buffer))
-                self.buffer = []
-            self.buffer.append(piece)
+        self.dynamic = self.dynamic or value is None
+        if value is not None and not inside:
+            for mark in self.variables.get("IFS", ""):
+                value = value.replace(mark, " ")
+            value = "\0".join(value.split())
+        self.buffer.append(literal if value is None else value)
 
     def _bracketed(self, *, inside: bool) -> None:
         """A substitution; the reader stands on the sign before its bracket."""
@@ -371,14 +326,7 @@ class Reader:
             elif char in "()":
                 depth += 1 if char == "(" else -1
                 if depth == 0:
-                    self._substitute(self.text[self.at + 2 : at], inside=inside)
+                    self._value(self.output_of(self.text[self.at + 2 : at]), "$(...)", inside=inside)
                     self.at = at + 1
                     return
         raise ShellError("a substitution does not end")
-
-    def _substitute(self, inner: str, *, inside: bool) -> None:
-        kept = self.buffer, self.pieces, self.quoted, self.dynamic
-        is_piped = self.text[self.at] in "<>"
-        said = self.output_of(inner)
-        self.buffer, self.pieces, self.quoted, self.dynamic = kept
-        self._value(None if is_piped else said, "$(...)", inside=inside)

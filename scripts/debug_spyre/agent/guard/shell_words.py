@@ -44,9 +44,7 @@ def in_braces(text: str) -> list[str]:
     return [whole for part in parts for whole in in_braces(text[:start] + part + text[cuts[-1] + 1 :])]
 
 
-def options(
-    words: list[str], valued: frozenset[str] | dict[str, str] | tuple[str, ...]
-) -> list[tuple[str, str, list[str]]]:
+def options(words: list[str], valued: frozenset[str] | dict[str, str]) -> list[tuple[str, str, list[str]]]:
     """Each option in front as (name, value, the words after it), at the end ("", "", the words that are no options).
 
     As getopt reads them: a value is the next word, stands behind `=` or is glued to a letter; `--` ends the options.
