@@ -51,7 +51,7 @@ def main(words: Sequence[str]) -> int:
     try:
         with Cluster(options) as cluster:
             if len(words) == 1:
-                sys.stdout.write(json.dumps({"hosts": [host.name for host in cluster.hosts]}) + "\n")
+                sys.stdout.write(json.dumps({"answers": cluster.answers}) + "\n")
                 return 0
             cluster.send(f"runs/{options['token']}", "tree", Path(options["archive"]).read_bytes())
             spread = HostSpread(RunFolder(Path(os.environ[RUN_FOLDER])), list(words[2:]), cluster)
@@ -121,27 +121,39 @@ class Cluster:
             self.client.close(timeout=2)
 
     def _fit(self) -> tuple[list[Host], list[str]]:
-        """The hosts, each looked at by its own interpreter.
+        """The hosts, each looked at by its own interpreter; workers that were looked at a moment ago are not asked again.
 
         Raises:
             EnvironmentTroubleError: versions differ, or no worker is fit.
         """
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        self.answers: dict[str, dict[str, Any]] = self.options.get("answers") or {}
+        offering = [worker for worker, known in workers.items() if known["resources"].get(RESOURCE)]
+        if self.answers.keys() != workers.keys():
+            self._compare_versions(workers)
+            self.answers = {w: {k: known[k] for k in ("name", "resources")} for w, known in workers.items()}
+            self._ask(offering)
+        elif offering:
+            self.send(self.package_name, "scripts", self.package, workers=offering)
+        return hosts_of(self.answers, Facts.from_json(self.options["here"]), address=self.address)
+
+    def _compare_versions(self, workers: Mapping[str, Mapping[str, Any]]) -> None:
         told = self.client.get_versions(check=False)
         names = {worker: f"worker {known['name']}" for worker, known in workers.items()}
         versions = {"here": told["client"]["packages"], "the scheduler": told["scheduler"]["packages"]}
         versions |= {names[w]: v["packages"] for w, v in told["workers"].items() if w in names and v}
         versions_differ(versions)
-        offering = [worker for worker, known in workers.items() if known["resources"].get(RESOURCE)]
-        answers = {w: {k: known[k] for k in ("name", "resources")} for w, known in workers.items()}
-        if offering:
-            self.send(self.package_name, "scripts", self.package, workers=offering)
-            found = self.run("facts", self.options["python"], self.package_name, workers=offering, wait=True)
-            for worker in offering:
-                told_there = found.get(worker)
-                answers[worker] |= told_there if isinstance(told_there, dict) else {"trouble": f"{told_there!r:.200}"}
-                answers[worker]["host"] = (answers[worker].get("facts") or {}).get("host")
-        return hosts_of(answers, Facts.from_json(self.options["here"]), address=self.address)
+
+    def _ask(self, offering: Sequence[str]) -> None:
+        """Each worker that offers cards for its facts."""
+        if not offering:
+            return
+        self.send(self.package_name, "scripts", self.package, workers=offering)
+        found = self.run("facts", self.options["python"], self.package_name, workers=offering, wait=True)
+        for worker in offering:
+            told = found.get(worker)
+            self.answers[worker] |= told if isinstance(told, dict) else {"trouble": f"{told!r:.200}"}
+            self.answers[worker]["host"] = (self.answers[worker].get("facts") or {}).get("host")
 
     def run(self, function: str, *args: Any, workers: Sequence[str], wait: bool = False, **more: Any) -> dict[str, Any]:
         """What the function answers on each of these workers; a worker that is lost is missing, or has its error.

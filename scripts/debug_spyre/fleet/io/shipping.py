@@ -91,7 +91,7 @@ def over_hosts(spec: JobSpec, wanted: Wanted) -> JobSpec:
         "here": _facts(str(spec.python)),
         "digest": tree_digest(spec.checkout),
     }
-    _look(python, options)
+    options["answers"] = _look(python, options)
     if spec.folder.parent.name == TRIAGE:
         make_logs(spec.folder.parent.parent)
     make_folder(spec.folder)
@@ -151,7 +151,7 @@ def cluster_python() -> str:
             else "--hosts needs Dask distributed, and this Python has none"
         )
         raise EnvironmentTroubleError(what, next=INSTALL)
-    code = "from importlib.metadata import version; import distributed; print(version('distributed'))"
+    code = "from importlib.metadata import version; print(version('distributed'))"  # importing it would take a second
     try:
         done = subprocess.run(
             [python, "-P", "-c", code], capture_output=True, text=True, timeout=LOOK_SECONDS, errors="replace"
@@ -293,8 +293,8 @@ def _facts(python: str) -> dict[str, Any]:
         ) from error
 
 
-def _look(python: str, options: dict[str, Any]) -> None:
-    """Look at the hosts before anything is written.
+def _look(python: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Look at the hosts before anything is written; returns what each worker answered.
 
     Raises:
         EnvironmentTroubleError: they are not fit.
@@ -308,11 +308,11 @@ def _look(python: str, options: dict[str, Any]) -> None:
         raise EnvironmentTroubleError(
             f"{options['address']} did not answer in {LOOK_SECONDS:g} s", next="dask scheduler"
         ) from error
-    if done.returncode == 0:
-        return
     try:
         said = json.loads(done.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError) as error:
         last = (done.stderr.strip().splitlines() or ["no word of it"])[-1]
         raise EnvironmentTroubleError(f"the hosts could not be looked at: {last[:200]}", next=INSTALL) from error
-    raise EnvironmentTroubleError(said["error"], next=said["next"])
+    if "error" in said:
+        raise EnvironmentTroubleError(said["error"], next=said["next"])
+    return dict(said["answers"])
