@@ -6,6 +6,7 @@ from debug_spyre.fleet import board as moves
 from debug_spyre.fleet.board import Board, Unit
 from debug_spyre.fleet.hosts import Facts, Host, cards_of, differences, hosts_of, versions_differ
 from debug_spyre.vocabulary.errors import EnvironmentTroubleError
+from debug_spyre.vocabulary.masking import is_secret_file
 
 
 def facts(**more):
@@ -105,3 +106,21 @@ def test_only_the_host_whose_cards_are_gathered_stops_taking_files():
 def test_a_card_that_is_lost_is_not_blamed():
     board = moves.lose(TWO, "a 0")
     assert "a 0" not in board.cards and board.out == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "is_secret"),
+    [
+        (".env", b"", True),
+        ("id_ed25519", b"", True),
+        ("host.pem", b"", True),
+        ("credentials.json", b"{}", True),
+        ("notes.txt", b"token gh" + b"p_" + b"a1B2" * 9, True),
+        ("notes.txt", b"-----BEGIN " + b"PRIVATE KEY-----\nx", True),
+        ("credentials.py", b"class Credentials: ...\n", False),
+        ("test_keys.py", b"PAD_TOKEN = 0\nKEY = 'name'\n", False),
+        ("environment.py", b"", False),
+    ],
+)
+def test_files_that_look_like_secrets_by_name_or_content_stay_here_and_source_code_goes(name, data, is_secret):
+    assert is_secret_file(name, data) is is_secret

@@ -15,7 +15,7 @@ MOST_SEARCHED = 4 << 20  # bytes of a file
 SHORTEST_VALUE = 6  # shorter values of secret variables are masked beside their name only: they'd blot out common words
 
 _SECRET_FILE = re.compile(
-    r"\.env(?:\..*)?|\.netrc|_netrc|\.pypirc|\.npmrc|\.git-credentials|\.htpasswd|id_(?:rsa|dsa|ecdsa|ed25519)|credentials(?:\.\w+)?"
+    r"\.env(?:\..*)?|\.netrc|_netrc|\.pypirc|\.npmrc|\.git-credentials|\.htpasswd|id_(?:rsa|dsa|ecdsa|ed25519)|credentials(?:\.(?:json|ya?ml|toml|ini|csv|txt|db))?"
     r"|secrets?\.(?:json|ya?ml|toml|ini|env|txt)|.*\.(?:pem|key|p12|pfx|jks|keystore|kdbx)|kubeconfig",
     re.IGNORECASE,
 )
