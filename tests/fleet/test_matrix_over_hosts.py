@@ -303,3 +303,20 @@ def test_all_hosts_are_lost_and_wait_goes_on_with_new_ones(dask):
     dask.worker("dee", cards=2).ready(1)
     again = place.json("wait", timeout=100)
     assert again["status"] == "passed" and again["scope"]["selected"] == expected(names, 2), again
+
+
+@pytest.mark.parametrize(("reply", "says"), [("n", "nothing was sent"), ("y", "no Dask scheduler answers")])
+def test_a_person_at_a_terminal_is_asked_what_may_leave(place, reply, says):
+    """With a yes the scheduler is looked for, and there is none."""
+    place.env["DEBUG_SPYRE_CLUSTER_PYTHON"] = sys.executable
+    place.write("test_a.py", plain_file(1))
+    here, there = os.openpty()
+    asked = place.start("run", "--hosts", "tcp://127.0.0.1:1", ".", stdin=there, stderr=there)
+    os.close(there)
+    os.write(here, f"{reply}\n".encode())
+    asked.communicate(timeout=60)
+    os.set_blocking(here, False)
+    said = os.read(here, 65536).decode()
+    os.close(here)
+    assert "Send it? [y/N]" in said and "1 untracked ones" in said and says in said, said
+    assert asked.returncode == (69 if reply == "y" else 1) and not list(place.logs.rglob("job.json"))
