@@ -30,7 +30,6 @@ _STATUS_WORDS: dict[int, str] = {
     Exit.STILL_HELD: "it ended, but a process still holds the card", Exit.INVALID: "the evidence does not count",
     Exit.RUNNING: "still running", Exit.TIMEOUT: "timed out",
 }  # fmt: skip
-_PERSONS = {"override": "--override", "patch_approved": "--patch-approved", "reap": "--reap"}
 
 
 # Words that people bring from other tools -> ours.
@@ -134,7 +133,9 @@ def _dispatch(words: list[str]) -> int:
 
 def _refuse_an_agent(arguments: Namespace, words: list[str]) -> None:
     """Overrides, approvals and reaping are a person's, however the agent came to type them."""
-    given = next((option for name, option in _PERSONS.items() if getattr(arguments, name, None)), None)
+    from debug_spyre.agent.guard.tables import PERSONS_OPTIONS
+
+    given = next((x for x in PERSONS_OPTIONS if getattr(arguments, x.strip("-").replace("-", "_"), None)), None)
     if given and actor() == "agent":
         raise RefusedError(
             f"{given} is a person's decision, and the client says that an agent types this",

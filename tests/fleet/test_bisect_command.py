@@ -195,7 +195,10 @@ def test_a_run_without_pytest_or_without_a_test_says_nothing_about_a_revision(be
 def test_a_client_of_an_agent_gets_status_79_and_goes_on(bench, tmp_path):
     clone = Clone(tmp_path, 5, fault=2)
     env = {"CLAUDECODE": "1"}
-    done = bench.call(*words(bench, clone, "--foreground", "1", "--", "repro.py"), env=env)
+    refused = bench.call(*words(bench, clone, "--", "repro.py"), env=env)
+    assert refused.returncode == 1 and "--build-approved is a person's decision" in refused.stderr, refused.stderr
+    assert not bench.builds()
+    done = bench.call(*words(bench, clone, "--foreground", "1", "--", "repro.py"))
     assert done.returncode == 79 and "debug-spyre bisect --resume" in done.stdout, done.stdout + done.stderr
     done = bench.json("bisect", "--resume", env=env | {"DEBUG_SPYRE_X": ""})
     while done["status"] == "running":
