@@ -21,7 +21,8 @@ DTYPES = [
 def answer(capsys, *words):
     status = main(["compare", *map(str, words), "--json"])
     printed = capsys.readouterr()
-    return status, json.loads(printed.out) if printed.out else printed.err
+    data = json.loads(printed.out)
+    return status, printed.err if "error" in data else data
 
 
 def tensor_of(dtype, shape=(12, 70), seed=0):

@@ -229,6 +229,7 @@ def test_a_verbose_run_sets_the_vendors_variables_before_python_starts(place):
 
 
 def test_a_target_without_pytest_is_said_with_the_remedy(place):
+    place.write("test_it.py", "def test_it(): pass\n")
     place.python.write_text('#!/bin/sh\necho "$0: No module named pytest" >&2\nexit 1\n')
     done = place.json("run", "test_it.py")
     assert done["status_of_process"] == 69 and done["valid"] is False
