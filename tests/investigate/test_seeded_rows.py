@@ -26,7 +26,11 @@ def when(feature):
 @pytest.mark.parametrize(
     ("text", "of", "verdict"),
     [
-        (FALLBACK, cause(fallbacks=("aten.silu.default",)), "confirmed"),
+        (FALLBACK, cause(fallbacks=("aten.silu.default",)), "ruled-out"),
+        (FALLBACK, cause(fallbacks=("aten.silu.default",), claim="located"), "confirmed"),
+        (FALLBACK, cause(fallbacks=("aten.silu.default", "spyre.mul.default")), "confirmed"),
+        (VIEW, cause(manner="order"), "ruled-out"),
+        ("shapes beyond a limit take another path: rows tells", cause(manner="order"), "ruled-out"),
         (FALLBACK, cause(fallbacks=()), "ruled-out"),
         (FALLBACK, cause(fallbacks=None), None),
         (VIEW, cause(condition=when("strided(0)")), "confirmed"),

@@ -299,7 +299,7 @@ def test_a_killed_revert_is_recorded_by_the_next_one_with_the_tree_that_was_vali
 def test_no_session_is_usage_and_says_how_to_get_one(words, repository, monkeypatch, capsys):
     monkeypatch.chdir(repository)
     assert main(list(words)) == 64
-    assert "next: debug-spyre triage" in capsys.readouterr().err
+    assert "next: debug-spyre investigate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("action", ["add", "seed", "start", "conclude", "drop", "list"])

@@ -86,7 +86,7 @@ def test_the_session_of_this_client_is_the_current_one(ds):
 def test_without_a_session_each_verb_says_what_to_do(ds, words):
     done = ds(*words, status=64)
     assert "no session" in done.stderr
-    assert "next: debug-spyre triage" in done.stderr
+    assert "next: debug-spyre investigate" in done.stderr
 
 
 @pytest.mark.parametrize("words", [["status"], ["open", "x", "--members", "a"], ["note", "next", "x"]])

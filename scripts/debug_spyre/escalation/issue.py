@@ -198,7 +198,7 @@ def build_issue(
         finding=finding,
         shown=shown,
         problem=summary,
-        numbers=run.digest if run else (),
+        numbers=_first(run.digest, 3) if run else (),
         expected=_expected(failure),
         repro=repro[1] if repro else None,
         repro_name=repro[0] if repro else None,
@@ -217,6 +217,11 @@ def build_issue(
         files=files,
         omitted=omitted,
     )
+
+
+def _first(lines: Sequence[str], count: int) -> tuple[str, ...]:
+    more = len(lines) - count
+    return (*lines[:count], *((f"and {more} more like these",) if more > 0 else ()))
 
 
 def _expected(failure: Failure | None) -> str:

@@ -107,7 +107,11 @@ def next_of(causes: Sequence[Cause], left_out: Sequence[str]) -> str:
         return "debug-spyre investigate --resume"
     proved = next((c for c in causes if c.claim == "cause"), None)
     if proved is not None:
-        return f"change the code or the test, then: debug-spyre finish --session {proved.session}"
+        goes_round = any(way["measured"] == "right" for way in proved.ways_round) or not proved.ways_round
+        first = (
+            "change the code or the test, then" if goes_round else "nothing that was tried goes round it, hand it over"
+        )
+        return f"{first}: debug-spyre finish --session {proved.session}"
     open_one = next((c for c in causes if c.session), None)
     return f"debug-spyre hypothesis list --session {open_one.session}" if open_one else "debug-spyre status"
 

@@ -114,7 +114,13 @@ def _next_tier(frame: Frame) -> list[Action]:
     if not nothing_explains(frame.session):
         return []
     step = next_step(frame.session)
-    return [Action(frame.prose(step.why[:1].upper() + step.why[1:] + "."), step.command, Link("queue", "#hypotheses"))]
+    return [
+        Action(
+            frame.prose(step.why[:1].upper() + step.why[1:] + "."),
+            frame.say(step.command),
+            Link("queue", "#hypotheses"),
+        )
+    ]
 
 
 def _gate(frame: Frame) -> list[Action]:
@@ -140,5 +146,9 @@ def _to_end(frame: Frame) -> list[Action]:
     if step.command != "debug-spyre finish":
         return []
     return [
-        Action(frame.prose(step.why[:1].upper() + step.why[1:] + "."), step.command, Link("validation", "#validation"))
+        Action(
+            frame.prose(step.why[:1].upper() + step.why[1:] + "."),
+            frame.say(step.command),
+            Link("validation", "#validation"),
+        )
     ]

@@ -9,6 +9,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from debug_spyre.agent.reminders import at_stop
+from debug_spyre.gate.finishing import labels
 from debug_spyre.page.io import old_logs, page
 from debug_spyre.page.io.redraw import redraw
 from debug_spyre.page.overview import brief, clip, overview
@@ -207,14 +208,26 @@ def _status_all(args: Namespace) -> int:
     for folder in workspace.session_folders(logs):
         try:
             session = workspace.load_session(folder)
-            rows.append({"session": folder.stem, "status": session.status.value, "symptom": session.symptom})
+            found = next((r.lines[0] for r in reversed(session.reports) if r.verb == "investigate" and r.lines), None)
+            rows.append(
+                {"session": folder.stem, "status": session.status.value, "symptom": session.symptom,
+                 "labels": list(labels(session)), "found": found}
+            )  # fmt: skip
         except BadInputError as error:
-            rows.append({"session": folder.stem, "status": "unreadable", "symptom": error.what})
-    lines = [clip(f"{r['status']:13s} {r['session']}  {r['symptom']}") for r in rows] or ["no sessions yet"]
+            rows.append(
+                {"session": folder.stem, "status": "unreadable", "symptom": error.what, "labels": [], "found": None}
+            )
+    lines = [_listed(row) for row in rows] or ["no sessions yet"]
     going = next((r["session"] for r in rows if r["status"] == Status.INVESTIGATING), None)
     lines += [f"next: debug-spyre status --session {going}"] if going else []
     answer(lines, {"sessions": rows}, as_json=args.json)
     return 0
+
+
+def _listed(row: dict[str, Any]) -> str:
+    """One session in one line: its state, and what was found; where nothing was, the symptom."""
+    state = " ".join([row["status"], *(f"({', '.join(row['labels'])})" for _ in row["labels"][:1])])
+    return clip(f"{state:13s} {row['session']}  {row['found'] or row['symptom']}")
 
 
 def _watch(folder: Folder, args: Namespace) -> int:

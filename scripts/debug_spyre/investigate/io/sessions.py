@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from debug_spyre.examine.dossier import MOST_LINES, Cause, Dossier, base_of, cause_lines, dossier_to
+from debug_spyre.examine.dossier import MOST_LINES, Cause, Dossier, base_of, cause_lines, dossier_to, own_fallbacks
 from debug_spyre.host.files import PRIVATE, write_atomically
 from debug_spyre.host.interpreter import choose
 from debug_spyre.investigate.causes import Draft
@@ -235,6 +235,8 @@ def _answer(text: str, cause: Cause, control: dict[str, Any] | None) -> tuple[st
         if cause.manner == "order":
             return "confirmed", cause.sentence, list(cause.runs)
         return ("ruled-out", "the call alone in a fresh process is wrong as well", engine) if is_call else None
+    if text.startswith(("shapes beyond a limit", "a stride, view or contiguous()")) and cause.manner == "order":
+        return "ruled-out", f"the same call alone is right: {cause.sentence}", list(cause.runs)
     if text.startswith("shapes beyond a limit") and cause.condition:
         sizes = any(t["feature"].startswith(("size", "numel", "rows", "sticks")) for t in cause.condition.terms)
         return ("confirmed" if sizes else "ruled-out", cause.sentence, engine)
@@ -242,9 +244,11 @@ def _answer(text: str, cause: Cause, control: dict[str, Any] | None) -> tuple[st
         views = any(t["feature"].startswith(VIEWS) for t in cause.condition.terms)
         return ("confirmed" if views else "ruled-out", cause.sentence, engine)
     if text.startswith("an op that is taken for on-device") and cause.fallbacks is not None:
-        named = ", ".join(cause.fallbacks)
+        named = ", ".join(own_fallbacks(cause) or cause.fallbacks)
         told = f"{named} falls back in these tests" if named else "no op falls back in these tests"
-        return ("confirmed" if named else "ruled-out", told, list(cause.runs[:1]))
+        is_other = cause.claim == "cause" and not own_fallbacks(cause)
+        told += f", and {cause.op} is the first that differs" if named and is_other else ""
+        return ("ruled-out" if is_other or not named else "confirmed", told, list(cause.runs[:1]))
     if text.startswith("only the order of float16 sums differs") and is_call:
         return "ruled-out", f"no rounding does that: {cause.sentence}", engine
     return None

@@ -182,7 +182,7 @@ def new_session_folder(logs: Path, stem: str) -> Folder:
 
 def _unclear(what: str, folders: list[Folder]) -> UsageError:
     listed = tuple(f"  {f.stem}" for f in folders[-8:])
-    following = f"debug-spyre VERB --session {folders[-1].stem}" if folders else "debug-spyre triage"
+    following = f"debug-spyre VERB --session {folders[-1].stem}" if folders else "debug-spyre investigate"
     return UsageError(what, details=listed, next=following)
 
 
