@@ -20,6 +20,13 @@ from debug_spyre.verbs import table
 from debug_spyre.vocabulary.errors import DebugSpyreError, Exit, RefusedError, UsageError
 
 INTERRUPTED = 130
+PERSONS = (
+    "--override",
+    "--patch-approved",
+    "--reap",
+    "--build-approved",
+    "--ship-approved",
+)  # the guard's table has them too
 NOTHING_RAN = frozenset({4, 5})  # as pytest says it
 _WITH_ACTIONS = frozenset({"hypothesis", "cluster"})
 _TESTS_FAIL = frozenset({"investigate", "triage", "shadow"})
@@ -133,9 +140,7 @@ def _dispatch(words: list[str]) -> int:
 
 def _refuse_an_agent(arguments: Namespace, words: list[str]) -> None:
     """Overrides, approvals and reaping are a person's, however the agent came to type them."""
-    from debug_spyre.agent.guard.tables import PERSONS_OPTIONS
-
-    given = next((x for x in PERSONS_OPTIONS if getattr(arguments, x.strip("-").replace("-", "_"), None)), None)
+    given = next((x for x in PERSONS if getattr(arguments, x.strip("-").replace("-", "_"), None)), None)
     if given and actor() == "agent":
         raise RefusedError(
             f"{given} is a person's decision, and the client says that an agent types this",

@@ -438,3 +438,11 @@ def test_a_build_that_differs_from_the_pin_counts_as_local(guard, world, place, 
     assert (found.verdict, found.rule) == ("deny", "L1")
     assert "aaaaaaaaa" in found.reason
     assert "f8d4f43b0" in found.reason
+
+
+def test_the_command_refuses_an_agent_what_the_guard_refuses():
+    """Two lists, since the guard is not installed for every client."""
+    from debug_spyre.agent.guard.tables import PERSONS_OPTIONS
+    from debug_spyre.cli import PERSONS
+
+    assert set(PERSONS) == set(PERSONS_OPTIONS)
